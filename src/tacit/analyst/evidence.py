@@ -1,0 +1,40 @@
+"""Evidence: a collection as plain arrays, which is all that a method sees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Noisy statistics of J holders, in the study's scaled units, with the standard deviation of their noise.
+
+    Every array has the holder as its first axis. `counts`, `squares` and `eigenvalues` are None where the study
+    does not publish them. Exact statistics are evidence whose noise is zero.
+    """
+
+    grams: Array  # (J, d, d): noisy X'X, symmetric
+    moments: Array  # (J, d): noisy X'y
+    gram_sd: Array  # (J,): of a diagonal entry
+    off_diagonal_sd: Array  # (J,): of an entry off the diagonal; gram_sd / √2 for frobenius noise
+    moment_sd: Array  # (J,)
+    counts: Array | None = None  # (J,): rows, exact unless count_sd > 0
+    count_sd: Array | None = None
+    squares: Array | None = None  # (J,): noisy y'y
+    square_sd: Array | None = None
+    eigenvalues: Array | None = None  # (J,): noisy smallest eigenvalue of X'X
+    eigenvalue_sd: Array | None = None
+    delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
+
+    @property
+    def holders(self) -> int:
+        """J."""
+        return self.grams.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.grams.shape[1]

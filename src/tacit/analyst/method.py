@@ -1,0 +1,67 @@
+"""What every method is: a name, what it needs, and a function from evidence to an outcome."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sampler is: iterations done of all, and its acceptance rates so far."""
+
+    done: int
+    total: int
+    acceptance: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a sampler; closed-form methods heed `noise_variance` alone."""
+
+    chains: int = 4
+    draws: int = 1000
+    warmup: int = 1000
+    seed: int = 0
+    noise_variance: float | None = None  # σ² where a method holds it fixed
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws after warm-up."""
+
+    theta: Array  # (chain, draw, d)
+    noise_variance: Array  # (chain, draw)
+    acceptance: dict[str, Array] = field(default_factory=dict)  # per block of the sampler: (chain,)
+
+
+@dataclass(frozen=True)
+class Student:
+    """A closed-form posterior of θ: Student with location, scale matrix and degrees of freedom; Gaussian at infinity.
+
+    A method that gives a point alone has no scale. `noise_variance` is the σ² assumed or its posterior mean.
+    """
+
+    location: Array  # (d,)
+    scale: Array | None  # (d, d)
+    degrees: float
+    noise_variance: float
+
+
+Outcome = Draws | Student
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by name; `needs` lists the optional evidence it cannot do without ("counts", "squares", "eigenvalues")."""
+
+    name: str
+    needs: tuple[str, ...]
+    fit: Callable[[Evidence, Prior, Settings], Outcome]

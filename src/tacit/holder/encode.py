@@ -1,0 +1,182 @@
+r"""Rows as the study sees them: mapped to [−1, 1], shrunk into the ball, on a fixed-point grid.
+
+An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻²⁰, and a block
+has at most 2¹³ rows, so a sum of products over a block is a whole number below 2⁵³: floating-point matrix
+multiplication computes it without any rounding, in any order, on any machine.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.errors import TableError
+from tacit.study import Feature, Study
+
+GRID_BITS = 20
+GRID = 2.0**GRID_BITS
+BLOCK_ROWS = 2 ** (53 - 2 * GRID_BITS)
+
+Block = NDArray[np.float64]
+"""Encoded rows, one per column: shape (d + 1, rows), the response last, in units of 2⁻²⁰."""
+
+
+@dataclass
+class Diagnostics:
+    """What the holder alone may see: how many values were clamped or missing, and how many rows shrunk."""
+
+    rows: int = 0
+    shrunk: int = 0
+    incomplete: int = 0
+    clamped: dict[str, int] = field(default_factory=dict)
+
+
+class Encoder:
+    """Turns record batches into blocks of encoded rows; `diagnostics`, if given, is counted up on the way."""
+
+    def __init__(self, study: Study, diagnostics: Diagnostics | None = None) -> None:
+        self.study = study
+        self.diagnostics = diagnostics
+        d = study.d
+        self._middle, self._factor = np.zeros(d + 1), np.ones(d + 1)
+        self._numeric: list[tuple[int, str]] = [(d, study.response.name)]
+        self._categorical: list[tuple[int, Feature, pa.Array]] = []
+        row = int(study.intercept)
+        ranges = [(d, study.response.range)]
+        for feature in study.features:
+            if feature.range is not None:
+                self._numeric.append((row, feature.name))
+                ranges.append((row, feature.range))
+            else:
+                self._categorical.append((row, feature, pa.array(feature.all_levels, pa.string())))
+            row += len(feature.columns)
+        for row, (low, high) in ranges:
+            self._middle[row] = low + (high - low) / 2
+            self._factor[row] = GRID / ((high - low) / 2)
+        # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short of the radius.
+        self._radius = None if study.row_radius >= study.longest_row else study.row_radius * GRID - np.sqrt(d)
+        self._bound = np.floor(study.response_bound * GRID)
+
+    def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
+        """Encode a batch of any size."""
+        for start in range(0, batch.num_rows, BLOCK_ROWS):
+            yield self.encode(batch.slice(start, BLOCK_ROWS))
+
+    def encode(self, batch: pa.RecordBatch) -> Block:
+        """Encode at most 2¹³ rows."""
+        block = self._mapped(batch)
+        self._clamp(block)
+        x, y = block[:-1], block[-1]
+        if self.study.missing == "impute":
+            np.nan_to_num(x, copy=False, nan=0.0)
+        squares = np.einsum("ij,ij->j", x, x)
+        self._shrink(block, squares)
+        np.clip(y, -self._bound, self._bound, out=y)
+        np.rint(block, out=block)
+        self._blank_incomplete(block, np.isnan(squares) | np.isnan(y))
+        if self.diagnostics is not None:
+            self.diagnostics.rows += batch.num_rows
+        return block
+
+    def _mapped(self, batch: pa.RecordBatch) -> Block:
+        """Columns centred on their ranges and in grid units; categories as 0 and 2²⁰; missing as NaN."""
+        d = self.study.d
+        block = np.empty((d + 1, batch.num_rows))
+        for row, name in self._numeric:
+            np.subtract(_numbers(batch, name), self._middle[row], out=block[row])
+        block *= self._factor[:, None]
+        if self.study.intercept:
+            block[0] = GRID
+        for row, feature, levels in self._categorical:
+            codes = self._codes(batch, feature, levels)
+            for offset in range(len(levels) - 1):
+                np.multiply(codes == offset + 1, GRID, out=block[row + offset])
+            block[row : row + len(levels) - 1, codes < 0] = np.nan
+        return block
+
+    def _codes(self, batch: pa.RecordBatch, feature: Feature, levels: pa.Array) -> NDArray[np.int64]:
+        """Index of each row's level; −1 where it is missing and not imputed."""
+        values = _strings(batch, feature.name)
+        found = pc.index_in(values, value_set=levels)
+        unseen = pc.and_(pc.is_valid(values), pc.is_null(found))
+        substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
+        if feature.other is None and pc.any(unseen).as_py():
+            message = f"column {feature.name!r} holds a level that the study does not list: add it to levels, or give other = \"…\""
+            raise TableError(message)
+        found = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), found)
+        missing = substitute if self.study.missing == "impute" else -1
+        codes: NDArray[np.int64] = pc.fill_null(found, missing).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
+
+    def _clamp(self, block: Block) -> None:
+        if self.diagnostics is not None:
+            for row, name in self._numeric:
+                outside = int(np.count_nonzero(np.abs(block[row]) > GRID * (1 + 1e-12)))
+                self.diagnostics.clamped[name] = self.diagnostics.clamped.get(name, 0) + outside
+        np.clip(block, -GRID, GRID, out=block)
+
+    def _shrink(self, block: Block, squares: NDArray[np.float64]) -> None:
+        """Multiply the whole row, response included, by min(1, R/‖x‖)."""
+        if self._radius is None:
+            return
+        norms = np.sqrt(squares)
+        if self.diagnostics is not None:
+            self.diagnostics.shrunk += int(np.count_nonzero(norms > self._radius))
+        block *= self._radius / np.maximum(norms, self._radius)
+
+    def _blank_incomplete(self, block: Block, incomplete: NDArray[np.bool_]) -> None:
+        """A row with a missing value becomes the zero row: it stays a row, and adds nothing to any sum."""
+        if not incomplete.any():
+            return
+        if self.study.missing == "refuse":
+            message = 'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
+            raise TableError(message)
+        if self.diagnostics is not None:
+            self.diagnostics.incomplete += int(np.count_nonzero(incomplete))
+        block[:, incomplete] = 0.0
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    index = batch.schema.get_field_index(name)
+    if index < 0:
+        message = f"the table needs exactly one column named {name!r}"
+        raise TableError(message)
+    column = batch.column(index)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+    column = _column(batch, name)
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if not any(kind(column.type) for kind in _NUMBERS):
+        message = f"column {name!r} must hold numbers, as the study gives it a range"
+        raise TableError(message)
+    numbers: NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:
+    column = _column(batch, name)
+    if pa.types.is_floating(column.type):  # whole numbers that met a missing value on their way through pandas
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        if pc.all(pc.equal(column, pc.floor(column))).as_py() is not False:
+            column = pc.cast(column, pa.int64(), safe=False)
+    if not any(kind(column.type) for kind in _NAMES_LEVELS):
+        message = f"column {name!r} must hold text, whole numbers or booleans, as the study gives it levels"
+        raise TableError(message)
+    return pc.cast(column, pa.string())
+
+
+_NAMES_LEVELS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_null,
+)
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)

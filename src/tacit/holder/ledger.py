@@ -1,0 +1,238 @@
+"""Ledger: the holder's own durable record of what was spent on which data set.
+
+A charge is committed to disk before any noise is drawn, so a crash can waste budget but never overspend it; the
+release is stored beside its charge before it is handed out, so it can be exported again for free. SQLite's locks
+make the check and the charge one step, however many processes publish at once.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import BudgetError, LedgerError
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, compose, epsilon_of, mu_of, remaining
+from tacit.privacy.sensitivity import Relation
+
+_APPLICATION = 0x7AC17
+_SCHEMA = """
+CREATE TABLE dataset (
+    name TEXT PRIMARY KEY,
+    relation TEXT,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL
+) STRICT;
+CREATE TABLE charge (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL REFERENCES dataset (name),
+    study TEXT NOT NULL,
+    study_hash TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    mu REAL NOT NULL,
+    time TEXT NOT NULL,
+    release TEXT
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry: what was spent, for which study, and the release if it was made."""
+
+    id: int
+    dataset: str
+    study: str
+    study_hash: str
+    holder: str
+    epsilon: float
+    delta: float
+    mu: float
+    time: str
+    release: str | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """State of one data set: its limit and all charges, composed exactly."""
+
+    dataset: str
+    relation: Relation | None
+    epsilon: float
+    delta: float
+    charges: tuple[Charge, ...]
+
+    @property
+    def limit(self) -> float:
+        """The limit as μ."""
+        return mu_of(self.epsilon, self.delta)
+
+    @property
+    def spent(self) -> float:
+        """All charges as one μ."""
+        return compose(charge.mu for charge in self.charges)
+
+    @property
+    def epsilon_spent(self) -> float:
+        """ε of all charges together, at the limit's δ."""
+        return epsilon_of(self.spent, self.delta) if self.charges else 0.0
+
+    @property
+    def epsilon_left(self) -> float:
+        """ε of the largest release that still fits, at the limit's δ."""
+        left = remaining(self.limit, self.spent)
+        return min(epsilon_of(left, self.delta), self.epsilon) if left > 0 else 0.0
+
+    def admits(self, mu: float) -> bool:
+        """Whether one more charge stays within the limit."""
+        return compose([*(charge.mu for charge in self.charges), mu]) <= self.limit
+
+
+class Ledger:
+    """A ledger file, made on first use."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def set_limit(self, dataset: str, epsilon: float, delta: float) -> Account:
+        """Fix the most that may ever be spent on a data set; refuses a limit below what is spent already."""
+        if not (EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1] and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]):
+            message = f"a limit needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
+            raise LedgerError(message)
+        with self._transaction() as database:
+            _insert_limit(database, dataset, epsilon, delta)
+            database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
+            account = _account(database, dataset)
+            if account.spent > account.limit:
+                message = f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} at delta = {delta:g}: the limit cannot be lower"
+                raise LedgerError(message)
+        return account
+
+    def charge(self, charge: Charge, relation: Relation, *, again: bool = False) -> int:
+        """Write a charge durably, if the limit admits it, and return its number.
+
+        A data set with no limit yet gets the first charge's (ε, δ) as its limit. The same study is not published
+        twice from a data set unless `again` says that a second, separately paid release is wanted.
+        """
+        with self._transaction() as database:
+            _insert_limit(database, charge.dataset, charge.epsilon, charge.delta)
+            account = _account(database, charge.dataset)
+            _refuse_mixed(account, relation)
+            if not again:
+                _refuse_repeated(account, charge.study_hash)
+            if not account.admits(charge.mu):
+                raise BudgetError(_too_much(account, charge))
+            database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
+            fields = (charge.dataset, charge.study, charge.study_hash, charge.holder, charge.epsilon, charge.delta, charge.mu, charge.time)
+            cursor = database.execute(
+                "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fields
+            )
+            number = cursor.lastrowid
+        if number is None:
+            message = "the ledger did not number the charge"
+            raise LedgerError(message)
+        return number
+
+    def record(self, number: int, release: str) -> None:
+        """Store the release that a charge paid for, once."""
+        with self._transaction() as database:
+            cursor = database.execute("UPDATE charge SET release = ? WHERE id = ? AND release IS NULL", (release, number))
+            if cursor.rowcount != 1:
+                message = f"the ledger has no charge {number} that waits for its release"
+                raise LedgerError(message)
+
+    def accounts(self) -> list[Account]:
+        """Every data set with its charges."""
+        if not self.path.exists():
+            message = f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
+            raise LedgerError(message)
+        with self._transaction() as database:
+            return [_account(database, name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()]
+
+    def release(self, number: int) -> str:
+        """The stored release of a charge, to hand out again at no cost."""
+        for account in self.accounts():
+            for charge in account.charges:
+                if charge.id == number:
+                    if charge.release is None:
+                        message = f"charge {number} has no release: publishing was interrupted after it was paid, so its budget is lost"
+                        raise LedgerError(message)
+                    return charge.release
+        message = f"the ledger has no charge {number}: `tacit ledger show` lists them"
+        raise LedgerError(message)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One serialised step: all of it is on disk when the block ends, or none."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=120, isolation_level=None)) as database:
+                database.execute("PRAGMA synchronous = EXTRA")
+                database.execute("BEGIN IMMEDIATE")
+                try:
+                    _open_schema(database, self.path)
+                    yield database
+                    database.execute("COMMIT")
+                except BaseException:
+                    if database.in_transaction:
+                        database.execute("ROLLBACK")
+                    raise
+        except sqlite3.Error as error:
+            message = f"the ledger {str(self.path)!r} cannot be used: {error}"
+            raise LedgerError(message) from None
+
+
+def now() -> str:
+    """The time as ledger and releases state it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _open_schema(database: sqlite3.Connection, path: Path) -> None:
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    if application == _APPLICATION:
+        return
+    if database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,) or application != 0:
+        message = f"{str(path)!r} is a database, but not a Tacit ledger"
+        raise LedgerError(message)
+    for statement in _SCHEMA.split(";")[:-1]:
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+
+
+def _insert_limit(database: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
+    database.execute("INSERT OR IGNORE INTO dataset (name, epsilon, delta) VALUES (?, ?, ?)", (dataset, epsilon, delta))
+
+
+def _account(database: sqlite3.Connection, dataset: str) -> Account:
+    row = database.execute("SELECT name, relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)).fetchone()
+    rows = database.execute(
+        "SELECT id, dataset, study, study_hash, holder, epsilon, delta, mu, time, release FROM charge WHERE dataset = ? ORDER BY id",
+        (dataset,),
+    )
+    return Account(*row, charges=tuple(Charge(*fields) for fields in rows))
+
+
+def _refuse_mixed(account: Account, relation: Relation) -> None:
+    if account.relation not in (None, relation):
+        message = f"data set {account.dataset!r} was charged under {account.relation}: {relation} cannot be added up with it"
+        raise LedgerError(message)
+
+
+def _refuse_repeated(account: Account, study_hash: str) -> None:
+    for charge in account.charges:
+        if charge.study_hash == study_hash and charge.release is not None:
+            message = (
+                f"this study was published from data set {account.dataset!r} already, as charge {charge.id}: "
+                f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"
+            )
+            raise LedgerError(message)
+
+
+def _too_much(account: Account, charge: Charge) -> str:
+    return (
+        f"publishing needs epsilon = {charge.epsilon:g} at delta = {charge.delta:g}, but data set {account.dataset!r} has "
+        f"epsilon = {account.epsilon_left:.4g} at delta = {account.delta:g} left of its limit {account.epsilon:g}: "
+        "nothing was published; lower --epsilon, or raise the limit with `tacit ledger limit`"
+    )

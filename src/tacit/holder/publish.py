@@ -1,0 +1,155 @@
+"""Publish: from a table to a release, charged before it exists."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import TableError
+from tacit.holder.encode import Diagnostics
+from tacit.holder.ledger import Charge, Ledger, now
+from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
+from tacit.holder.table import table_of
+from tacit.privacy.mechanism import Mechanism
+from tacit.privacy.noise import Sampler, sampler_name, secure_noise
+from tacit.release import Release, noise_record
+from tacit.study import Study
+
+MOST_ROWS_FOR_EIGENVALUE = 2**32
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """Who publishes, which data set pays, and how much of the study's budget is spent."""
+
+    holder: str
+    dataset: str = "default"
+    epsilon: float | None = None
+    delta: float | None = None
+
+
+def publish(  # noqa: PLR0913
+    study: Study,
+    table: object,
+    *,
+    holder: str,
+    ledger: Ledger | str | Path,
+    dataset: str = "default",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    key: str | Path | None = None,
+    again: bool = False,
+    diagnostics: Diagnostics | None = None,
+    on_rows: Callable[[int], None] = lambda _rows: None,
+) -> Release:
+    """Publish a table's statistics under the study's guarantee.
+
+    The ledger is charged, durably, after the table was read and before any noise is drawn. `epsilon` and `delta`
+    may be smaller than the study's. `key` is the path of a private key to sign with.
+    """
+    signer = _signer(key)
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    purpose = Purpose(holder, dataset, epsilon, delta)
+    mechanism = study.mechanism(epsilon, delta)
+    statistics = statistics_of(study, table_of(table, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
+    number = ledger.charge(_charge(study, purpose, mechanism), study.relation, again=again)
+    release = signer(privatise(study, statistics, purpose))
+    ledger.record(number, release.to_json())
+    return release
+
+
+def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: Sampler | None = None) -> Release:
+    """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
+    mechanism = study.mechanism(purpose.epsilon, purpose.delta)
+    gram, d = statistics.gram, study.d
+    upper = [(i, k) for i in range(d) for k in range(i + 1, d)]
+    scales = mechanism.scales
+    parts: list[tuple[Sequence[int], float]] = [
+        ([gram[i, i] for i in range(d)], scales.xtx_diagonal),
+        ([gram[i, k] for i, k in upper], scales.xtx_off_diagonal),
+        ([gram[i, d] for i in range(d)], scales.xty),
+    ]
+    if scales.yty is not None:
+        parts.append(([gram[d, d]], scales.yty))
+    if scales.count is not None:
+        parts.append(([statistics.n << STEP_BITS], scales.count))
+    if scales.eigenvalue is not None:
+        parts.append(([_smallest_eigenvalue(statistics)], scales.eigenvalue))
+    noisy = iter(_perturb(parts, mechanism.lattice, sampler or secure_noise))
+    xtx = np.diag([next(noisy) for _ in range(d)])
+    for i, k in upper:
+        xtx[i, k] = xtx[k, i] = next(noisy)
+    return Release(
+        study_hash=study.hash,
+        study=study.resolved(),
+        holder=purpose.holder,
+        xtx=tuple(map(tuple, xtx.tolist())),
+        xty=tuple(next(noisy) for _ in range(d)),
+        yty=next(noisy) if scales.yty is not None else None,
+        n=next(noisy) if study.count == "noisy" else None if study.count == "withheld" else statistics.n,
+        smallest_eigenvalue=next(noisy) if scales.eigenvalue is not None else None,
+        **_provenance(mechanism, sampler),
+    )
+
+
+def _provenance(mechanism: Mechanism, sampler: Sampler | None) -> dict[str, Any]:
+    stated = ("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier", "lattice")
+    return {field: getattr(mechanism, field) for field in stated} | {
+        "noise_shape": mechanism.shape,
+        "noise": noise_record(mechanism),
+        "mechanism": sampler_name() if sampler is None else "seeded pseudo-random noise: protects nobody",
+        "simulated": sampler is not None,
+        "created": now(),
+        "software": f"tacit {version('tacit')}",
+    }
+
+
+def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler) -> list[float]:
+    """Round whole steps of 2⁻⁴⁰ to the lattice and add noise there; only the sum becomes a float."""
+    values = [value for part, _ in parts for value in part]
+    noise = sampler([sd for part, sd in parts for _ in part], lattice)
+    return [_float(_to_lattice(value, lattice) + step, lattice) for value, step in zip(values, noise, strict=True)]
+
+
+def _to_lattice(value: int, lattice: int) -> int:
+    shift = lattice + STEP_BITS
+    return value << -shift if shift <= 0 else (value + (1 << (shift - 1))) >> shift
+
+
+def _float(steps: int, lattice: int) -> float:
+    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+
+
+def _smallest_eigenvalue(statistics: Statistics) -> int:
+    if statistics.n > MOST_ROWS_FOR_EIGENVALUE:
+        message = "smallest_eigenvalue is published for tables of at most 2**32 rows: leave it out of the study"
+        raise TableError(message)
+    return round(float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS)
+
+
+def _signer(path: str | Path | None) -> Callable[[Release], Release]:
+    """What signs the release; the key is read here, so a wrong one is found before anything is paid."""
+    if path is None:
+        return lambda release: release
+    from tacit.signature import load_key, sign  # noqa: PLC0415  (cryptography is needed for signed releases alone)
+
+    key = load_key(path)
+    return lambda release: sign(release, key)
+
+
+def _charge(study: Study, purpose: Purpose, mechanism: Mechanism) -> Charge:
+    return Charge(
+        id=0,
+        dataset=purpose.dataset,
+        study=study.name,
+        study_hash=study.hash,
+        holder=purpose.holder,
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        mu=mechanism.mu,
+        time=now(),
+        release=None,
+    )

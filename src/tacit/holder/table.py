@@ -1,0 +1,205 @@
+"""Where rows come from: files of several kinds, or anything in memory that speaks Arrow, as a stream of batches.
+
+Reading is single-threaded and unbuffered on purpose: memory stays flat in the number of rows. Errors are
+rewritten, because those of a reader quote the value it stumbled over.
+"""
+
+import glob
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from tacit.errors import TableError
+from tacit.study import Study
+
+BATCH_ROWS = 2**16
+NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"]
+"""Spellings of a missing value in CSV files."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source of record batches that hold at least the study's columns; `rows` where it is known beforehand."""
+
+    batches: Callable[[], Batches]
+    rows: int | None = None
+
+
+def table_of(source: object, study: Study) -> Table:
+    """A table from a path, glob, folder or list of them; an Arrow, pandas or Polars table; a mapping or matrix.
+
+    A two-dimensional NumPy array has the study's features in their order, then the response.
+    """
+    names = [feature.name for feature in study.features] + [study.response.name]
+    if isinstance(source, (str, Path)):
+        return _files(_expand(str(source)), study)
+    if isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
+        return _files([file for path in source for file in _expand(str(path))], study)
+    if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
+        if source.shape[1] != len(names):
+            message = f"an array needs {len(names)} columns: the study's features in their order, then the response"
+            raise TableError(message)
+        source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
+    if isinstance(source, pa.RecordBatch):
+        source = pa.table([source[i] for i in range(source.num_columns)], schema=source.schema)
+    if isinstance(source, Mapping):
+        with _reading("the mapping"):
+            source = pa.table({name: source[name] for name in names if name in source})
+    if isinstance(source, pa.Table):
+        return _in_memory(source, names)
+    if hasattr(source, "__arrow_c_stream__"):
+        return _stream(source, names)
+    message = "a table must be a path, an Arrow, pandas or Polars table, a mapping of columns or a two-dimensional array"
+    raise TableError(message)
+
+
+def _in_memory(table: pa.Table, names: list[str]) -> Table:
+    _check_names(table.column_names, names, "the table")
+    return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
+
+
+def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
+    def batches() -> Batches:
+        with _reading("the table"):
+            reader = pa.RecordBatchReader.from_stream(source)
+        _check_names(reader.schema.names, names, "the table")
+        for batch in _guarded(reader, "the table"):
+            yield batch.select(names)
+
+    return Table(batches, len(source) if hasattr(source, "__len__") else None)
+
+
+# Files.
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
+
+
+def _expand(path: str) -> list[Path]:
+    """The files behind a path, a folder or a glob pattern."""
+    if Path(path).is_dir():
+        found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
+    else:
+        found = [Path(path)] if Path(path).exists() else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
+    if not found:
+        message = f"no table at {path!r}: give a file, a folder or a pattern of files ending in {', '.join(SUFFIXES)}"
+        raise TableError(message)
+    return found
+
+
+def _files(paths: list[Path], study: Study) -> Table:
+    names = [feature.name for feature in study.features] + [study.response.name]
+    for path in paths:
+        if not path.name.endswith(SUFFIXES):
+            message = f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
+            raise TableError(message)
+
+    def batches() -> Batches:
+        for path in paths:
+            yield from _file(path, names, study)
+
+    return Table(batches, _rows(paths))
+
+
+def _rows(paths: list[Path]) -> int | None:
+    """Rows of all files where that stands in their footers: for the progress bar."""
+    if not all(path.suffix == ".parquet" for path in paths):
+        return None
+    total = 0
+    for path in paths:
+        with _reading(path.name):
+            total += pq.read_metadata(path).num_rows
+    return total
+
+
+def _file(path: Path, names: list[str], study: Study) -> Batches:
+    if path.suffix == ".parquet":
+        return _parquet(path, names)
+    if path.suffix in {".feather", ".arrow"}:
+        return _arrow(path, names)
+    return _csv(path, names, study)
+
+
+def _parquet(path: Path, names: list[str]) -> Batches:
+    with _reading(path.name):
+        file = pq.ParquetFile(path, pre_buffer=False)
+        _check_names(file.schema_arrow.names, names, path.name)
+        reader = file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
+    return _guarded(reader, path.name)
+
+
+def _arrow(path: Path, names: list[str]) -> Batches:
+    with _reading(path.name):
+        source = pa.memory_map(str(path))
+        try:
+            file = pa.ipc.open_file(source)
+            reader = (file.get_batch(i) for i in range(file.num_record_batches))
+            schema = file.schema
+        except pa.ArrowInvalid:
+            source.seek(0)
+            stream = pa.ipc.open_stream(source)
+            reader, schema = (batch for batch in stream), stream.schema
+        _check_names(schema.names, names, path.name)
+    return (batch.select(names) for batch in _guarded(reader, path.name))
+
+
+def _csv(path: Path, names: list[str], study: Study) -> Batches:
+    types = {f.name: pa.float64() if f.range is not None else pa.string() for f in study.features}
+    types[study.response.name] = pa.float64()
+    with _reading(path.name):
+        reader = pyarrow.csv.open_csv(
+            path,
+            parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ","),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True
+            ),
+        )
+        _check_names(reader.schema.names, names, path.name)
+    return _guarded(reader, path.name)
+
+
+def _check_names(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    for name in wanted:
+        if list(present).count(name) != 1:
+            message = f"{source} needs exactly one column named {name!r}, as the study says"
+            raise TableError(message)
+
+
+def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
+    """The reader's batches, its errors rewritten."""
+    batches = iter(reader)
+    while True:
+        with _reading(source):
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+        yield batch
+
+
+@contextmanager
+def _reading(source: str) -> Iterator[None]:
+    """Replace a reader's error, which may quote data, by one that names the place alone."""
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            message = f"cannot read {source}: {error.strerror}"
+        elif column := re.search(r"CSV column #(\d+)", str(error)):
+            message = f"{source}: column number {int(column[1]) + 1} holds something that is not a number; numeric columns take numbers and {NULLS[1]} only"
+        elif missing := re.search(r"Column '([^']*)' in include_columns does not exist", str(error)):
+            message = f"{source} needs exactly one column named {missing[1]!r}, as the study says"
+        else:
+            message = f"{source} cannot be read as a table of its kind: check that it is whole and not damaged"
+        raise TableError(message) from None

@@ -1,0 +1,72 @@
+"""Ed25519 signatures on releases: who published is then proven, not claimed."""
+
+import base64
+from pathlib import Path
+
+from tacit.errors import SignatureError
+from tacit.release import Release, Signature, write_whole
+
+try:
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+        load_pem_private_key,
+    )
+except ModuleNotFoundError:  # pragma: no cover
+    message = "signed releases need the cryptography package: pip install 'tacit[sign]'"
+    raise SignatureError(message) from None
+
+
+def new_key(path: str | Path) -> str:
+    """Write a new private key, readable by its owner alone, and return the public key in base64."""
+    path = Path(path)
+    if path.exists():
+        message = f"{str(path)!r} exists already: a key is never overwritten"
+        raise SignatureError(message)
+    key = Ed25519PrivateKey.generate()
+    write_whole(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(), mode=0o600)
+    return _public(key)
+
+
+def load_key(path: str | Path) -> Ed25519PrivateKey:
+    """Read a private key."""
+    try:
+        key = load_pem_private_key(Path(path).read_bytes(), password=None)
+    except OSError as error:
+        message = f"cannot read the key {str(path)!r}: {error.strerror}"
+        raise SignatureError(message) from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        message = f"{str(path)!r} is not an unencrypted Ed25519 private key: make one with `tacit key new`"
+        raise SignatureError(message)
+    return key
+
+
+def sign(release: Release, key: Ed25519PrivateKey) -> Release:
+    """The release with a signature by `key`."""
+    value = base64.b64encode(key.sign(release.canonical())).decode()
+    signature = Signature(algorithm="ed25519", public_key=_public(key), value=value)
+    return release.model_copy(update={"signature": signature})
+
+
+def verify(release: Release) -> str:
+    """Check a release's signature and return the public key that made it; whose key that is, the reader must know."""
+    if release.signature is None:
+        message = f"the release of {release.holder!r} is not signed"
+        raise SignatureError(message)
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(release.signature.public_key, validate=True))
+        key.verify(base64.b64decode(release.signature.value, validate=True), release.canonical())
+    except (InvalidSignature, ValueError):
+        message = f"the signature of the release of {release.holder!r} does not verify: it was changed after signing"
+        raise SignatureError(message) from None
+    return release.signature.public_key
+
+
+def _public(key: Ed25519PrivateKey) -> str:
+    return base64.b64encode(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()

@@ -1,0 +1,39 @@
+"""Releases for simulation: seeded noise of the right size, and a mark that says so.
+
+A release whose seed is known protects nobody. It carries `simulated: true`, and collecting it needs an explicit flag.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacit.holder.publish import Purpose, privatise
+from tacit.holder.statistics import statistics_of
+from tacit.holder.table import table_of
+from tacit.privacy.noise import Sampler
+from tacit.release import Release
+from tacit.study import Study
+
+
+def simulate(  # noqa: PLR0913
+    study: Study,
+    table: object,
+    rng: np.random.Generator,
+    *,
+    holder: str,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Release:
+    """What `publish` would make of a table, with noise from `rng` and no ledger."""
+    statistics = statistics_of(study, table_of(table, study).batches())
+    return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+
+
+def seeded(rng: np.random.Generator) -> Sampler:
+    """Gaussian noise from `rng`, rounded to the lattice."""
+
+    def noise(sds: Sequence[float], lattice: int) -> list[int]:
+        steps = rng.standard_normal(len(sds)) * np.asarray(sds) * 2.0**-lattice
+        return [round(step) for step in steps.tolist()]
+
+    return noise

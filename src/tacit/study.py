@@ -1,0 +1,288 @@
+"""Study: the public agreement between holders and analyst, everything fixed before anybody looks at data.
+
+It is a TOML file. Its hash, taken over the document with every default written out, travels in each
+release, so two parties hold the same study exactly when they hold the same hash.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from tacit.errors import StudyError
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
+from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
+from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
+
+INTERCEPT = "(intercept)"
+MOST_COLUMNS = 512
+"""Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
+COUNT_WEIGHT = 1 / 8
+"""Weight of a noisy n against X'X: n is worth little noise, and so adds well under one per cent to all the rest."""
+EIGENVALUE_WEIGHT = 1 / 2
+"""Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or seven (add-remove)."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
+Range = tuple[Finite, Finite]
+Count = Literal["exact", "noisy", "withheld", "public"]
+Missing = Literal["drop", "impute", "refuse"]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _increasing(field: str, bounds: Range) -> None:
+    low, high = bounds
+    if not high - low > max(1e-9 * max(abs(low), abs(high)), 1e-150):
+        message = f"{field} must be [low, high] with low clearly below high"
+        raise ValueError(message)
+
+
+class Response(_Document):
+    """The response and its public range, which is mapped to [−1, 1]."""
+
+    name: Name
+    range: Annotated[Range, Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _increasing("range", self.range)
+        return self
+
+
+class Feature(_Document):
+    """A numeric feature with a public `range`, or a categorical one with public `levels`.
+
+    The first level is the reference. A level outside the list is an error unless `other` names the level that takes it.
+    """
+
+    name: Name
+    range: Annotated[Range, Field(strict=False)] | None = None
+    levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
+    other: Name | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.range is None) == (self.levels is None):
+            message = "give exactly one of range (numeric) and levels (categorical)"
+            raise ValueError(message)
+        if self.range is not None:
+            _increasing("range", self.range)
+        if self.other is not None and self.levels is None:
+            message = "other goes with levels"
+            raise ValueError(message)
+        if self.levels is not None and (len(self.all_levels) < 2 or len(set(self.levels)) < len(self.levels)):  # noqa: PLR2004
+            message = "levels must be at least two different names (other counts as one)"
+            raise ValueError(message)
+        return self
+
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        """Every level with `other` last where it is a level of its own; the first is the reference."""
+        levels = self.levels or ()
+        return levels if self.other is None or self.other in levels else (*levels, self.other)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the encoded columns: the feature itself, or one 0/1 column per level but the reference."""
+        if self.levels is None:
+            return (self.name,)
+        return tuple(f"{self.name}[{level}]" for level in self.all_levels[1:])
+
+
+class ReleaseForm(_Document):
+    """What is published and how; every default is a function of public quantities (docs/study.md)."""
+
+    noise: Shape = "frobenius"
+    row_radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    response_bound: Annotated[float, Field(gt=1e-4, le=1)] = 1.0
+    response_weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    response_square: bool | None = None
+    smallest_eigenvalue: bool = False
+    count: Count | None = None
+
+
+class Study(_Document):
+    """The whole agreement; see docs/study.md for the meaning of each field."""
+
+    name: Name
+    relation: Relation = "replace-one"
+    epsilon: Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
+    delta: Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
+    intercept: bool = True
+    missing: Missing = "drop"
+    response: Response
+    features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
+    release: ReleaseForm = ReleaseForm()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [self.response.name, *(feature.name for feature in self.features)]
+        if len(set(names)) < len(names):
+            message = "the names of response and features must all differ"
+            raise ValueError(message)
+        if len(set(self.columns)) < len(self.columns):
+            message = "two encoded columns share a name: rename a feature or level"
+            raise ValueError(message)
+        if not 1 <= len(self.columns) <= MOST_COLUMNS:
+            message = f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included"
+            raise ValueError(message)
+        if self.intercept and self.release.row_radius is not None and self.release.row_radius < 1:
+            message = "release.row_radius must be at least 1 with an intercept: below that only the unit changes"
+            raise ValueError(message)
+        if not 1e-3 <= self.response_weight * self.response_bound / self.row_radius <= 1e3:  # noqa: PLR2004
+            message = "release.response_weight must lie within a factor 1000 of row_radius / response_bound"
+            raise ValueError(message)
+        if (self.release.count or self.count) not in self._counts:
+            message = f"release.count must be one of {', '.join(self._counts)} under {self.relation}"
+            raise ValueError(message)
+        return self
+
+    # The encoded row.
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the d encoded columns, the intercept first."""
+        encoded = [column for feature in self.features for column in feature.columns]
+        return (INTERCEPT, *encoded) if self.intercept else tuple(encoded)
+
+    @property
+    def d(self) -> int:
+        """Number of encoded columns."""
+        return len(self.columns)
+
+    @property
+    def longest_row(self) -> float:
+        """Largest norm of an encoded row: every numeric column at ±1, every category off its reference."""
+        return math.sqrt(self.intercept + len(self.features))
+
+    # The release form, defaults filled in.
+
+    @cached_property
+    def row_radius(self) -> float:
+        """R: longer rows are shrunk to it. Default: root mean square norm of rows uniform over the public domain."""
+        if self.release.row_radius is not None:
+            return min(self.release.row_radius, self.longest_row)
+        squares = (1 / 3 if f.levels is None else 1 - 1 / len(f.all_levels) for f in self.features)
+        return math.sqrt(self.intercept + math.fsum(squares))
+
+    @property
+    def response_bound(self) -> float:
+        """Y: the response is clipped at it after row scaling, in units of half its public range."""
+        return self.release.response_bound
+
+    @property
+    def response_weight(self) -> float:
+        """w: weight of X'y. Default R / Y, at which X'X and X'y can move equally far."""
+        default = self.row_radius / self.response_bound
+        return self.release.response_weight if self.release.response_weight is not None else default
+
+    @property
+    def response_square(self) -> bool:
+        """Whether y'y is published. Default: where it is free, under replace-one with wY ≤ √2 R."""
+        if self.release.response_square is not None:
+            return self.release.response_square
+        return self.relation == "replace-one" and self.response_weight * self.response_bound <= math.sqrt(2) * self.row_radius
+
+    @property
+    def _counts(self) -> tuple[Count, ...]:
+        return ("exact",) if self.relation == "replace-one" else ("withheld", "noisy", "public")
+
+    @property
+    def count(self) -> Count:
+        """How n is published: exactly under replace-one; withheld by default under add-remove."""
+        return self.release.count or self._counts[0]
+
+    @property
+    def form(self) -> Form:
+        """What the privacy calculus needs to know of the study."""
+        w = self.response_weight
+        free = free_square_weight(self.row_radius, self.response_bound, w)
+        square = free if self.relation == "replace-one" else w * w
+        weights = Weights(
+            response=w,
+            square=square if self.response_square else 0.0,
+            count=self.row_radius**2 * COUNT_WEIGHT if self.count == "noisy" else 0.0,
+            eigenvalue=EIGENVALUE_WEIGHT if self.release.smallest_eigenvalue else 0.0,
+        )
+        return Form(self.d, self.row_radius, self.response_bound, weights, self.relation, self.release.noise)
+
+    def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
+        """Noise at the study's budget, or at the smaller one a holder chose."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        delta = self.delta if delta is None else delta
+        for name, value, agreed, least in (
+            ("epsilon", epsilon, self.epsilon, EPSILON_RANGE[0]),
+            ("delta", delta, self.delta, DELTA_RANGE[0]),
+        ):
+            if not least <= value <= agreed:
+                message = f"{name} must lie between {least:g} and the study's {agreed:g}: a holder may give less than agreed, not more"
+                raise StudyError(message)
+        return calibrate(self.form, epsilon, delta)
+
+    # The document.
+
+    def document(self) -> dict[str, Any]:
+        """The study as plain values with every default written out: what is hashed and embedded in releases."""
+        document = self.model_dump(mode="json")
+        document["release"] |= {
+            "row_radius": self.row_radius,
+            "response_weight": self.response_weight,
+            "response_square": self.response_square,
+            "count": self.count,
+        }
+        return document
+
+    def resolved(self) -> Self:
+        """The same study with every default written out."""
+        return self.from_document(self.document())
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the document in canonical JSON."""
+        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    @classmethod
+    def from_document(cls, document: object) -> Self:
+        """Validate plain values."""
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise StudyError(explain(error)) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read the text of a study file."""
+        try:
+            return cls.from_document(tomllib.loads(text))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            message = f"the study is not valid TOML: {error}"
+            raise StudyError(message) from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a study file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            message = f"cannot read the study {str(path)!r}: {reason}"
+            raise StudyError(message) from None
+        return cls.from_toml(text)
+
+
+def explain(error: ValidationError) -> str:
+    """The first complaint of a validation as one sentence: the field, the rule."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the document"
+    rule = first["msg"].removeprefix("Value error, ")
+    rule = rule[0].lower() + rule[1:]
+    return f"{field}: {rule}"
