@@ -22,7 +22,7 @@ from tacit.privacy.mechanism import Mechanism, Shape
 from tacit.privacy.sensitivity import Relation
 from tacit.study import Name, Study, _Document, explain
 
-FORMAT = "tacit-release"
+FORMAT: Literal["tacit-release"] = "tacit-release"
 VERSIONS = (1,)
 MOST_BYTES = 32 * 2**20
 """Longest document that is read: 512 columns need about 7 MB."""
@@ -164,7 +164,7 @@ class Release(_Document):
         except ValidationError as error:
             raise ReleaseError(explain(error)) from None
         if release.signature is not None:
-            from tacit.signature import verify  # noqa: PLC0415  (cryptography is needed for signed releases alone)
+            from tacit.signature import verify  # cryptography is needed for signed releases alone
 
             verify(release)
         return release
@@ -182,7 +182,8 @@ class Release(_Document):
         try:
             return cls.from_json(text)
         except ReleaseError as error:
-            raise type(error)(f"{path}: {error}") from None
+            message = f"{path}: {error}"
+            raise type(error)(message) from None
 
     def save(self, path: str | Path) -> None:
         """Write the document; the file appears whole or not at all."""
@@ -213,6 +214,13 @@ def write_whole(path: str | Path, text: str, *, mode: int = 0o644) -> None:
         reason = error.strerror if isinstance(error, OSError) else "not a valid path"
         message = f"cannot write {str(path)!r}: {reason}"
         raise ReleaseError(message) from None
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Find out before anything is paid that a release could not be written there."""
+    if Path(path).is_dir() or not Path(path).parent.is_dir() or not os.access(Path(path).parent, os.W_OK):
+        message = f"cannot write {str(path)!r}: its folder must exist and be writable"
+        raise ReleaseError(message)
 
 
 def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401

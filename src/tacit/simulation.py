@@ -15,7 +15,7 @@ from tacit.release import Release
 from tacit.study import Study
 
 
-def simulate(  # noqa: PLR0913
+def simulate(
     study: Study,
     table: object,
     rng: np.random.Generator,

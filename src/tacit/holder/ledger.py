@@ -5,6 +5,7 @@ release is stored beside its charge before it is handed out, so it can be export
 make the check and the charge one step, however many processes publish at once.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -91,6 +92,13 @@ class Account:
         return compose([*(charge.mu for charge in self.charges), mu]) <= self.limit
 
 
+def default_path() -> Path:
+    """Where a holder's ledger is unless said otherwise: one place per user, so that budgets are not split by folder."""
+    if path := os.environ.get("TACIT_LEDGER"):
+        return Path(path)
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "tacit" / "ledger.db"
+
+
 class Ledger:
     """A ledger file, made on first use."""
 
@@ -107,7 +115,10 @@ class Ledger:
             database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
             account = _account(database, dataset)
             if account.spent > account.limit:
-                message = f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} at delta = {delta:g}: the limit cannot be lower"
+                message = (
+                    f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} at delta = {delta:g}: "
+                    "the limit cannot be lower"
+                )
                 raise LedgerError(message)
         return account
 
@@ -168,6 +179,7 @@ class Ledger:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One serialised step: all of it is on disk when the block ends, or none."""
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=120, isolation_level=None)) as database:
                 database.execute("PRAGMA synchronous = EXTRA")
                 database.execute("BEGIN IMMEDIATE")
@@ -179,7 +191,7 @@ class Ledger:
                     if database.in_transaction:
                         database.execute("ROLLBACK")
                     raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             message = f"the ledger {str(self.path)!r} cannot be used: {error}"
             raise LedgerError(message) from None
 
@@ -206,12 +218,14 @@ def _insert_limit(database: sqlite3.Connection, dataset: str, epsilon: float, de
 
 
 def _account(database: sqlite3.Connection, dataset: str) -> Account:
-    row = database.execute("SELECT name, relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)).fetchone()
+    name, relation, epsilon, delta = database.execute(
+        "SELECT name, relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)
+    ).fetchone()
     rows = database.execute(
         "SELECT id, dataset, study, study_hash, holder, epsilon, delta, mu, time, release FROM charge WHERE dataset = ? ORDER BY id",
         (dataset,),
     )
-    return Account(*row, charges=tuple(Charge(*fields) for fields in rows))
+    return Account(name, relation, epsilon, delta, tuple(Charge(*fields) for fields in rows))
 
 
 def _refuse_mixed(account: Account, relation: Relation) -> None:

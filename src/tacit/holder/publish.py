@@ -31,7 +31,7 @@ class Purpose:
     delta: float | None = None
 
 
-def publish(  # noqa: PLR0913
+def publish(
     study: Study,
     table: object,
     *,
@@ -134,7 +134,7 @@ def _signer(path: str | Path | None) -> Callable[[Release], Release]:
     """What signs the release; the key is read here, so a wrong one is found before anything is paid."""
     if path is None:
         return lambda release: release
-    from tacit.signature import load_key, sign  # noqa: PLC0415  (cryptography is needed for signed releases alone)
+    from tacit.signature import load_key, sign  # cryptography is needed for signed releases alone
 
     key = load_key(path)
     return lambda release: sign(release, key)

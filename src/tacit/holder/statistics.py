@@ -39,7 +39,8 @@ class Statistics:
 
     def xtx(self) -> NDArray[np.float64]:
         """X'X rounded to floats, for the holder's own use."""
-        return np.ldexp(self.gram[:-1, :-1].astype(float), -STEP_BITS)
+        xtx: NDArray[np.float64] = np.ldexp(self.gram[:-1, :-1].astype(float), -STEP_BITS)
+        return xtx
 
 
 def statistics_of(

@@ -40,6 +40,8 @@ def table_of(source: object, study: Study) -> Table:
 
     A two-dimensional NumPy array has the study's features in their order, then the response.
     """
+    if isinstance(source, Table):
+        return source
     names = [feature.name for feature in study.features] + [study.response.name]
     if isinstance(source, (str, Path)):
         return _files(_expand(str(source)), study)
@@ -193,11 +195,12 @@ def _reading(source: str) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (whatever a reader raises may quote data)
         if isinstance(error, OSError) and error.strerror:
             message = f"cannot read {source}: {error.strerror}"
         elif column := re.search(r"CSV column #(\d+)", str(error)):
-            message = f"{source}: column number {int(column[1]) + 1} holds something that is not a number; numeric columns take numbers and {NULLS[1]} only"
+            place = int(column[1]) + 1
+            message = f"{source}: its column number {place} holds something that is neither a number nor {NULLS[1]}, as its range asks"
         elif missing := re.search(r"Column '([^']*)' in include_columns does not exist", str(error)):
             message = f"{source} needs exactly one column named {missing[1]!r}, as the study says"
         else:

@@ -1,0 +1,39 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint bench docs audit calibrate clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $(READY)
+
+demo: $(READY)
+	rm -rf demo
+	$(BIN)/tacit demo --out demo
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+audit: $(READY)
+	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli
+
+calibrate: $(READY)
+	$(BIN)/pytest -m slow tests/analyst
+
+bench: $(READY)
+	$(BIN)/python benchmarks/publish.py --check
+	$(BIN)/python benchmarks/samplers.py --check
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv demo site

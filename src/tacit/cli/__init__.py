@@ -1,0 +1,60 @@
+"""The command `tacit`: one thin function per verb."""
+
+import os
+import sys
+
+import typer
+
+from tacit.cli import demo, key, ledger, publish, study
+from tacit.errors import TacitError
+
+app = typer.Typer(
+    name="tacit",
+    help="Fit one Bayesian linear regression over several data holders without showing a row to anyone.",
+    epilog="Exit codes: 0 done, 2 wrong input or exhausted budget (one sentence says which), 1 anything else.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.add_typer(study.app, name="study")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(key.app, name="key")
+app.command("publish")(publish.publish)
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tacit {version('tacit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *, version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version and stop.")
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; a `TacitError` becomes one sentence and exit code 2.
+
+    Anything unforeseen is reported by its type alone, since its text could quote data; TACIT_DEBUG=1 shows it in full.
+    """
+    try:
+        app()
+    except TacitError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except Exception as error:
+        if os.environ.get("TACIT_DEBUG"):
+            raise
+        _fail(f"unexpected {type(error).__name__}: please report it; TACIT_DEBUG=1 shows where, on the holder's own screen", 1)
+
+
+def _fail(sentence: str, code: int) -> None:
+    typer.echo(f"tacit: {sentence}", err=True)
+    sys.exit(code)

@@ -1,0 +1,50 @@
+"""`tacit demo`: the whole story on built-in data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demonstration writes; it must not exist yet.")]) -> None:
+    """Let three invented hospitals publish to an analyst, with the same commands that real ones would use.
+
+    Example: `tacit demo --out demo`
+    """
+    from tacit.cli.ledger import show
+    from tacit.cli.publish import publish
+    from tacit.cli.study import check
+    from tacit.demonstration import write_hospitals
+    from tacit.errors import TableError
+
+    if out.exists():
+        message = f"{str(out)!r} exists already: choose another --out, or remove it"
+        raise TableError(message)
+    out.mkdir(parents=True)
+    tables = write_hospitals(out)
+    study = out / "study.toml"
+    analyst = out / "analyst"
+    analyst.mkdir()
+    _say(f"1. The hospitals and the analyst agree on a study.\n$ tacit study check {study}")
+    check(study)
+    _say("2. Each hospital publishes where its rows lie. Only the JSON file leaves the house.")
+    for holder, table in tables.items():
+        release, ledger = analyst / f"{holder}.json", table.parent / "ledger.db"
+        typer.echo(f"$ tacit publish {study} {table} --holder {holder} --out {release} --ledger {ledger}")
+        publish(study, [str(table)], holder=holder, out=release, ledger=ledger)
+        typer.echo()
+    _say(f"3. This is all that left the first hospital ({analyst / 'north.json'}), its study left out:")
+    typer.echo(_without_study((analyst / "north.json").read_text(encoding="utf-8")))
+    first = tables["north"].parent / "ledger.db"
+    _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {first}")
+    show(first)
+    _say(f"Open {analyst / 'north.json'} and {study} to see what crossed the wall, and on what terms.")
+
+
+def _say(text: str) -> None:
+    typer.echo(typer.style(f"\n{text}", bold=True))
+
+
+def _without_study(text: str) -> str:
+    begin = text.index('  "study": {')
+    return text[:begin] + text[text.index("\n  },\n", begin) + 6 :]

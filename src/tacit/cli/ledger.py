@@ -1,0 +1,93 @@
+"""`tacit ledger`: what was spent, what may be, and releases again."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.publish import Json, LedgerFile
+
+app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
+
+
+@app.command()
+def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
+    """Show every data set: its limit, its charges, and what is left.
+
+    Example: `tacit ledger show`
+    """
+    from tacit.holder.ledger import Ledger, default_path
+
+    book = Ledger(ledger or default_path())
+    accounts = book.accounts()
+    if as_json:
+        typer.echo(
+            json.dumps(
+                [
+                    {
+                        "dataset": account.dataset,
+                        "relation": account.relation,
+                        "limit": {"epsilon": account.epsilon, "delta": account.delta},
+                        "epsilon_spent": account.epsilon_spent,
+                        "epsilon_left": account.epsilon_left,
+                        "charges": [{**vars(charge), "release": charge.release is not None} for charge in account.charges],
+                    }
+                    for account in accounts
+                ]
+            )
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    for account in accounts:
+        console.print(
+            f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): spent epsilon = {account.epsilon_spent:.4g}, "
+            f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        table = Table()
+        for heading in ("charge", "time", "study", "holder", "epsilon", "delta", "release"):
+            table.add_column(heading, overflow="fold")
+        for charge in account.charges:
+            state = "stored" if charge.release is not None else "lost: interrupted after paying"
+            table.add_row(str(charge.id), charge.time, charge.study, charge.holder, f"{charge.epsilon:g}", f"{charge.delta:g}", state)
+        console.print(table)
+
+
+@app.command()
+def limit(
+    epsilon: Annotated[float, typer.Option(help="Most epsilon that may ever be spent on the data set.")],
+    delta: Annotated[float, typer.Option(help="The delta at which epsilon is meant.")],
+    dataset: Annotated[str, typer.Option(help="The data set.")] = "default",
+    ledger: LedgerFile = None,
+) -> None:
+    """Set the limit of a data set; without one, the first release's own budget is the limit.
+
+    Example: `tacit ledger limit --dataset patients --epsilon 2 --delta 1e-6`
+    """
+    from tacit.holder.ledger import Ledger, default_path
+
+    account = Ledger(ledger or default_path()).set_limit(dataset, epsilon, delta)
+    typer.echo(f"data set {dataset!r}: limit epsilon = {epsilon:g} at delta = {delta:g}; left {account.epsilon_left:.4g}")
+
+
+@app.command()
+def export(
+    charge: Annotated[int, typer.Argument(help="Number of the charge, as `tacit ledger show` lists it.")],
+    out: Annotated[Path, typer.Option(help="File for the release.")],
+    ledger: LedgerFile = None,
+) -> None:
+    """Write a release that was paid for once more, at no cost: it is the same document.
+
+    Example: `tacit ledger export 1 --out north.json`
+    """
+    from tacit.holder.ledger import Ledger, default_path
+    from tacit.release import write_whole
+
+    write_whole(out, Ledger(ledger or default_path()).release(charge))
+    typer.echo(f"{out}: release of charge {charge}, at no cost")

@@ -1,0 +1,94 @@
+"""`tacit publish`: from a table to a release."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tacit.holder.encode import Diagnostics
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger file. [default: $TACIT_LEDGER or one per user]")]
+
+
+def publish(
+    study: Annotated[Path, typer.Argument(help="The study file all holders agreed on.")],
+    data: Annotated[list[str], typer.Argument(help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow).")],
+    holder: Annotated[str, typer.Option(help="This holder's name, as the release will state it.")],
+    out: Annotated[Path, typer.Option(help="File for the release.")],
+    ledger: LedgerFile = None,
+    dataset: Annotated[str, typer.Option(help="Which data set pays: tables about the same persons share one.")] = "default",
+    epsilon: Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Spend less than the study's delta.")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")] = None,
+    *,
+    again: Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")] = False,
+    local_diagnostics: Annotated[
+        bool, typer.Option("--local-diagnostics", help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Publish a table's noisy statistics as one JSON file that may leave the house.
+
+    The table is read, the ledger is charged on disk, and only then is noise drawn and the release written.
+
+    Example: `tacit publish study.toml patients.csv --holder north --out north.json`
+    """
+    import json
+
+    from tacit.cli.progress import rows_bar
+    from tacit.holder.encode import Diagnostics
+    from tacit.holder.ledger import Ledger, default_path
+    from tacit.holder.publish import publish as publish_table
+    from tacit.holder.table import table_of
+    from tacit.release import refuse_unwritable
+    from tacit.study import Study
+
+    agreement = Study.load(study)
+    book = Ledger(ledger or default_path())
+    diagnostics = Diagnostics() if local_diagnostics else None
+    refuse_unwritable(out)
+    table = table_of(data, agreement)
+    with rows_bar(table.rows) as on_rows:
+        release = publish_table(
+            agreement,
+            table,
+            holder=holder,
+            ledger=book,
+            dataset=dataset,
+            epsilon=epsilon,
+            delta=delta,
+            key=sign,
+            again=again,
+            diagnostics=diagnostics,
+            on_rows=on_rows,
+        )
+    release.save(out)
+    if diagnostics is not None:
+        _show(diagnostics)
+    account = next(account for account in book.accounts() if account.dataset == dataset)
+    facts = {
+        "release": str(out),
+        "study": release.study_hash,
+        "epsilon": release.epsilon,
+        "delta": release.delta,
+        "ledger": str(book.path),
+        "dataset": dataset,
+        "epsilon_spent": account.epsilon_spent,
+        "epsilon_left": account.epsilon_left,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    typer.echo(f"{out}: the release of {holder!r} for study {agreement.name!r}; this file, and nothing else, may leave the house")
+    typer.echo(f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, by data set {dataset!r} in {book.path}")
+    typer.echo(f"spent in all: epsilon = {account.epsilon_spent:.4g}; left: {account.epsilon_left:.4g} of {account.epsilon:g}")
+
+
+def _show(diagnostics: "Diagnostics") -> None:
+    """Counts for the holder's eyes, on the error stream so that no pipe carries them off."""
+    typer.echo("for this screen only, never to be passed on:", err=True)
+    typer.echo(f"  rows {diagnostics.rows}, incomplete {diagnostics.incomplete}, shrunk to the radius {diagnostics.shrunk}", err=True)
+    for name, count in diagnostics.clamped.items():
+        typer.echo(f"  {name}: {count} values outside the public range, clamped", err=True)

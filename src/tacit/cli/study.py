@@ -1,0 +1,132 @@
+"""`tacit study`: write the agreement, and see what it implies."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.publish import Json
+from tacit.errors import StudyError
+
+if TYPE_CHECKING:
+    from tacit.study import Study
+
+app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_help=True)
+
+
+@app.command()
+def new(
+    response: Annotated[str, typer.Option(help="The response and its public range, as days:0..30.")],
+    columns: Annotated[list[str], typer.Option(help="A feature: age:18..100 (numeric) or sex:female|male (categorical). Repeat it.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
+    name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
+    epsilon: Annotated[float, typer.Option(help="Budget epsilon.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Budget delta: well below one over the number of persons.")] = 1e-6,
+) -> None:
+    """Write a commented study file.
+
+    Ranges and levels are public knowledge that all holders agree on. They are never read off data: that would
+    leak it.
+
+    Example: `tacit study new --response days:0..30 --columns age:18..100 --columns "sex:female|male"`
+    """
+    from tacit.cli.study_template import study_text
+    from tacit.release import write_whole
+    from tacit.study import Study
+
+    if out.exists():
+        message = f"{str(out)!r} exists already: choose another --out, or remove it"
+        raise StudyError(message)
+    text = study_text(name, epsilon, delta, response, columns)
+    Study.from_toml(text)
+    write_whole(out, text)
+    typer.echo(f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`")
+
+
+@app.command()
+def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_json: Json = False) -> None:
+    """Explain what a study implies: columns, sensitivity, noise, and what an attacker could learn.
+
+    Example: `tacit study check study.toml`
+    """
+    from tacit.study import Study
+
+    agreement = Study.load(study)
+    typer.echo(json.dumps(_facts(agreement)) if as_json else _words(agreement))
+
+
+def _facts(study: "Study") -> dict[str, Any]:
+    mechanism = study.mechanism()
+    return {
+        "name": study.name,
+        "hash": study.hash,
+        "columns": study.columns,
+        "d": study.d,
+        "relation": study.relation,
+        "epsilon": study.epsilon,
+        "delta": study.delta,
+        "mu": mechanism.mu,
+        "row_radius": study.row_radius,
+        "response_bound": study.response_bound,
+        "response_weight": study.response_weight,
+        "sensitivity": mechanism.sensitivity,
+        "multiplier": mechanism.multiplier,
+        "noise": vars(mechanism.scales),
+        "best_guess": best_guess(mechanism.mu),
+    }
+
+
+def best_guess(mu: float) -> float:
+    """How often the best attacker tells apart two candidates for one row, who knows all others: Φ(μ/2)."""
+    from scipy.special import ndtr
+
+    return float(ndtr(mu / 2))
+
+
+def _words(study: "Study") -> str:
+    mechanism = study.mechanism()
+    scales = mechanism.scales
+    replaced = "exchanging one row for any other" if study.relation == "replace-one" else "adding or removing one row"
+    count = {
+        "exact": "n is published exactly: exchanging a row does not change it",
+        "withheld": "n is not published",
+        "noisy": f"n is published with noise of sd {scales.count or 0:.4g}",
+        "public": "n is declared public and published exactly, outside the guarantee",
+    }[study.count]
+    shrunk = (
+        "no row is shrunk"
+        if study.row_radius >= study.longest_row
+        else f"one longer than {study.row_radius:.4g} (none exceeds {study.longest_row:.4g}) is shrunk to that, response included"
+    )
+    missing = {
+        "drop": "a row with a missing value counts as a row of zeros: it adds nothing, and n does not tell",
+        "impute": "a missing feature becomes the middle of its range, or the reference (other) level",
+        "refuse": "a table with missing values is refused; that it was refused may be seen by others",
+    }[study.missing]
+    extra = [
+        f"  y'y                      {scales.yty:.4g}" if scales.yty else "  y'y                      not published",
+        f"  smallest eigenvalue      {scales.eigenvalue:.4g}" if scales.eigenvalue else "",
+    ]
+    lines = [
+        f"study {study.name!r}  {study.hash}",
+        "",
+        f"columns   d = {study.d}: {', '.join(study.columns)}",
+        f"rows      {shrunk}",
+        f"missing   {missing}",
+        f"count     {count}",
+        "",
+        f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {replaced} (mu = {mechanism.mu:.4g})",
+        f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",
+        f"noise     standard deviation (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y):",
+        f"  X'X on the diagonal      {scales.xtx_diagonal:.4g}",
+        f"  X'X off the diagonal     {scales.xtx_off_diagonal:.4g}",
+        f"  X'y                      {scales.xty:.4g}",
+        *[line for line in extra if line],
+        "",
+        "what an attacker can learn: suppose they know every row but one, and that this one is either A or B. Before the",
+        f"release they guess right 50 times in 100; with it, whatever they do, at most {100 * best_guess(mechanism.mu):.1f} times.",
+        f"Two such releases from the same persons make it {100 * best_guess(mechanism.mu * 2**0.5):.1f}; the ledger adds them up.",
+        "It does not hide what is true of people in general: that is what the study is for.",
+    ]
+    return "\n".join(lines)

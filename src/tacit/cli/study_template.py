@@ -1,0 +1,67 @@
+"""The text of a new study file."""
+
+import json
+import re
+
+from tacit.errors import StudyError
+
+_HEAD = """\
+# A Tacit study: the public agreement between holders and analyst.
+# Nothing in it may be read off anybody's data: ranges and levels come from what is publicly known.
+
+name = {name}
+relation = "replace-one"    # or "add-remove": then the number of rows is private too
+epsilon = {epsilon!r}
+delta = {delta!r}               # well below one over the number of persons
+intercept = true
+missing = "drop"            # a row with a missing value adds nothing; or "impute", "refuse"
+
+[response]
+name = {response}
+range = {range}             # public; values outside are clamped
+"""
+_TAIL = """
+[release]
+noise = "frobenius"         # or "triangular", the 2023 paper's; it is never better
+# row_radius = 1.5          # rows longer than this are shrunk, response included; default: see `tacit study check`
+# response_bound = 1.0      # clip the response at this share of half its range, after shrinking
+# response_weight = 1.5     # share of X'y in the budget; default row_radius / response_bound
+# response_square = true    # publish y'y too; default: where it costs nothing
+# smallest_eigenvalue = false  # publish it too; the method ada-ssp needs it
+# count = "withheld"        # under add-remove: "withheld", "noisy" or "public"
+"""
+_RANGE = re.compile(r"^(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.eE+-]+)$")
+
+
+def study_text(name: str, epsilon: float, delta: float, response: str, columns: list[str]) -> str:
+    """A commented study file from column descriptions such as age:18..100 and sex:female|male."""
+    target = _RANGE.match(response)
+    if target is None:
+        message = f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}"
+        raise StudyError(message)
+    head = _HEAD.format(name=_quote(name), epsilon=epsilon, delta=delta, response=_quote(target["name"]), range=_interval(target))
+    return head + "".join(_feature(column) for column in columns) + _TAIL
+
+
+def _feature(column: str) -> str:
+    if numeric := _RANGE.match(column):
+        return f"\n[[features]]\nname = {_quote(numeric['name'])}\nrange = {_interval(numeric)}\n"
+    name, colon, levels = column.partition(":")
+    if not colon or "|" not in levels:
+        message = f"--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL, such as age:18..100 or sex:female|male; got {column!r}"
+        raise StudyError(message)
+    quoted = ", ".join(_quote(level) for level in levels.split("|"))
+    comment = '# other = "other"         # takes levels not listed; without it they are an error'
+    return f"\n[[features]]\nname = {_quote(name)}\nlevels = [{quoted}]    # the first is the reference\n{comment}\n"
+
+
+def _interval(match: re.Match[str]) -> str:
+    try:
+        return f"[{float(match['low'])!r}, {float(match['high'])!r}]"
+    except ValueError:
+        message = f"{match[0]!r} must have two numbers around '..', such as age:18..100"
+        raise StudyError(message) from None
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

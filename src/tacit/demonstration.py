@@ -1,0 +1,84 @@
+"""Built-in data for the demonstration: length of stay after surgery, in three invented hospitals."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+STUDY = """\
+# What three hospitals and an analyst agreed on before anybody looked at data.
+name = "length-of-stay"
+relation = "replace-one"
+epsilon = 1.0
+delta = 1e-6
+
+[response]
+name = "days"
+range = [0, 30]
+
+[[features]]
+name = "age"
+range = [18, 100]
+
+[[features]]
+name = "bmi"
+range = [15, 50]
+
+[[features]]
+name = "sex"
+levels = ["female", "male"]
+
+[[features]]
+name = "admission"
+levels = ["planned", "emergency"]
+"""
+TRUTH = {"(intercept)": -2.1, "age": 0.08, "bmi": 0.1, "sex[male]": 0.5, "admission[emergency]": 3.0}
+"""Days: what the generator put in, and the analyst should find."""
+RESIDUAL_SD = 2.5
+MISSING = 0.01
+HOSPITALS = {"north": ("north.parquet", 6000), "south": ("south.csv", 9000), "east": ("east.csv.gz", 4000)}
+
+
+def patients(rng: np.random.Generator, rows: int) -> pa.Table:
+    """Patients of one hospital; a few values are missing, a few outside the public ranges."""
+    age = np.clip(rng.normal(58, 17, rows), 18, 104)
+    bmi = rng.gamma(28, 1.0, rows)
+    sex = rng.choice(["female", "male"], rows)
+    admission = rng.choice(["planned", "emergency"], rows, p=[0.65, 0.35])
+    days = (
+        TRUTH["(intercept)"]
+        + TRUTH["age"] * age
+        + TRUTH["bmi"] * bmi
+        + TRUTH["sex[male]"] * (sex == "male")
+        + TRUTH["admission[emergency]"] * (admission == "emergency")
+        + rng.normal(0, RESIDUAL_SD, rows)
+    )
+    return pa.table(
+        {
+            "patient": np.arange(rows),
+            "age": np.round(age),
+            "bmi": pa.array(np.round(bmi, 1), mask=rng.random(rows) < MISSING),
+            "sex": sex,
+            "admission": admission,
+            "days": np.round(days, 1),
+        }
+    )
+
+
+def write_hospitals(folder: Path, seed: int = 2023) -> dict[str, Path]:
+    """Write the study and each hospital's table, of three kinds of file; returns the tables' paths."""
+    rng = np.random.default_rng(seed)
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    paths = {}
+    for name, (file, rows) in HOSPITALS.items():
+        paths[name] = folder / name / file
+        paths[name].parent.mkdir(exist_ok=True)
+        table = patients(rng, rows)
+        if file.endswith(".parquet"):
+            pq.write_table(table, paths[name])
+        else:
+            with pa.output_stream(paths[name]) as stream:
+                pyarrow.csv.write_csv(table, stream)
+    return paths
