@@ -4,25 +4,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.analyst.collection import Collection, collect
+    from tacit.analyst.fit import fit
+    from tacit.analyst.method import Settings
+    from tacit.analyst.posterior import Posterior
+    from tacit.analyst.prior import Prior
     from tacit.errors import TacitError
     from tacit.holder.ledger import Ledger
     from tacit.holder.publish import publish
     from tacit.release import Release
     from tacit.study import Study
 
-_EXPORTS = {
+_HOMES = {
+    "Collection": "tacit.analyst.collection",
     "Ledger": "tacit.holder.ledger",
+    "Posterior": "tacit.analyst.posterior",
+    "Prior": "tacit.analyst.prior",
     "Release": "tacit.release",
+    "Settings": "tacit.analyst.method",
     "Study": "tacit.study",
     "TacitError": "tacit.errors",
+    "collect": "tacit.analyst.collection",
+    "fit": "tacit.analyst.fit",
     "publish": "tacit.holder.publish",
 }
-__all__ = ["Ledger", "Release", "Study", "TacitError", "publish"]
+__all__ = ["Collection", "Ledger", "Posterior", "Prior", "Release", "Settings", "Study", "TacitError", "collect", "fit", "publish"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Import what is asked for on first use, so that `import tacit` costs next to nothing."""
-    if name not in _EXPORTS:
+    if name not in _HOMES:
         message = f"module 'tacit' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_EXPORTS[name]), name)
+    return getattr(import_module(_HOMES[name]), name)

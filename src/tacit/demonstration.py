@@ -34,7 +34,7 @@ levels = ["female", "male"]
 name = "admission"
 levels = ["planned", "emergency"]
 """
-TRUTH = {"(intercept)": -2.1, "age": 0.08, "bmi": 0.1, "sex[male]": 0.5, "admission[emergency]": 3.0}
+TRUTH = {"(intercept)": 0.9, "age": 0.08, "bmi": 0.15, "sex[male]": 0.5, "admission[emergency]": 3.0}
 """Days: what the generator put in, and the analyst should find."""
 RESIDUAL_SD = 2.5
 MISSING = 0.01

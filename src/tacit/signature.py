@@ -60,12 +60,20 @@ def verify(release: Release) -> str:
         message = f"the release of {release.holder!r} is not signed"
         raise SignatureError(message)
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(release.signature.public_key, validate=True))
-        key.verify(base64.b64decode(release.signature.value, validate=True), release.canonical())
+        key = Ed25519PublicKey.from_public_bytes(_decode(release.signature.public_key))
+        key.verify(_decode(release.signature.value), release.canonical())
     except (InvalidSignature, ValueError):
         message = f"the signature of the release of {release.holder!r} does not verify: it was changed after signing"
         raise SignatureError(message) from None
     return release.signature.public_key
+
+
+def _decode(text: str) -> bytes:
+    value = base64.b64decode(text, validate=True)
+    if base64.b64encode(value).decode() != text:
+        message = "base64 with stray bits"
+        raise ValueError(message)
+    return value
 
 
 def _public(key: Ed25519PrivateKey) -> str:

@@ -8,11 +8,12 @@ import hashlib
 import json
 import math
 import tomllib
+import unicodedata
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
@@ -27,7 +28,18 @@ COUNT_WEIGHT = 1 / 8
 EIGENVALUE_WEIGHT = 1 / 2
 """Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or seven (add-remove)."""
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+LEAST_RADIUS = 1e-3
+"""Smallest row radius: a thousand steps of the encoding's grid, so that rounding stays small beside it."""
+
+
+def _printable(text: str) -> str:
+    if any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in text):
+        message = "must hold no control characters or line breaks"
+        raise ValueError(message)
+    return text
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 Range = tuple[Finite, Finite]
 Count = Literal["exact", "noisy", "withheld", "public"]
@@ -101,7 +113,7 @@ class ReleaseForm(_Document):
     """What is published and how; every default is a function of public quantities (docs/study.md)."""
 
     noise: Shape = "frobenius"
-    row_radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    row_radius: Annotated[float, Field(ge=LEAST_RADIUS, allow_inf_nan=False)] | None = None
     response_bound: Annotated[float, Field(gt=1e-4, le=1)] = 1.0
     response_weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     response_square: bool | None = None
@@ -263,7 +275,7 @@ class Study(_Document):
         """Read the text of a study file."""
         try:
             return cls.from_document(tomllib.loads(text))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a number of too many digits is a plain ValueError
             message = f"the study is not valid TOML: {error}"
             raise StudyError(message) from None
 
@@ -282,7 +294,8 @@ class Study(_Document):
 def explain(error: ValidationError) -> str:
     """The first complaint of a validation as one sentence: the field, the rule."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the document"
+    field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
+    field = field if field.isprintable() else ascii(field)
     rule = first["msg"].removeprefix("Value error, ")
     rule = rule[0].lower() + rule[1:]
     return f"{field}: {rule}"

@@ -32,9 +32,9 @@ class Evidence:
     @property
     def holders(self) -> int:
         """J."""
-        return self.grams.shape[0]
+        return len(self.grams)
 
     @property
     def d(self) -> int:
         """Number of columns."""
-        return self.grams.shape[1]
+        return int(self.grams.shape[1])

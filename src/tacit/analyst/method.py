@@ -60,8 +60,16 @@ Outcome = Draws | Student
 
 @dataclass(frozen=True)
 class Method:
-    """A method by name; `needs` lists the optional evidence it cannot do without ("counts", "squares", "eigenvalues")."""
+    """A method by name.
+
+    `needs` lists the optional evidence it cannot do without ("counts", "squares", "eigenvalues"); `caveat` is the
+    sentence that every summary of its posterior carries.
+    """
 
     name: str
     needs: tuple[str, ...]
     fit: Callable[[Evidence, Prior, Settings], Outcome]
+    caveat: str = ""
+
+
+FIXED_S_CAVEAT = "This method takes the noisy X'X for the true one: where that noise matters, its intervals are too narrow."

@@ -28,6 +28,11 @@ class Prior:
         """Number of columns."""
         return len(self.mean)
 
+    @property
+    def noise_variance(self) -> float:
+        """Prior mean of σ², or b/a where the mean is infinite."""
+        return self.rate / (self.shape - 1) if self.shape > 1 else self.rate / self.shape
+
     @classmethod
     def weak(cls, d: int) -> Self:
         """The default, weakly informative where response and features fill [−1, 1].

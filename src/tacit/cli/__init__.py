@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, key, ledger, publish, study
+from tacit.cli import demo, fit, key, ledger, publish, study
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.command("publish")(publish.publish)
+app.command("fit")(fit.fit)
+app.command("summary")(fit.summary)
 app.command("demo")(demo.demo)
 
 

@@ -4,6 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tacit.analyst.method import Progress
 
 PATIENCE = 2.0
 """Seconds of silence before a bar appears."""
@@ -15,11 +19,11 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty():
         yield lambda _rows: None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.completed:,.0f} rows"), BarColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    columns = (rich.TextColumn("{task.completed:,.0f} rows"), rich.BarColumn(), rich.TimeRemainingColumn())
+    bar = rich.Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("rows", total=total)
     begun = time.monotonic()
 
@@ -30,5 +34,31 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
 
     try:
         yield on_rows
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def draws_bar() -> Iterator[Callable[["Progress"], None]]:
+    """A bar for a sampler, with its acceptance rates and the time left."""
+    if not sys.stderr.isatty():
+        yield lambda _progress: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn(), rich.TimeRemainingColumn())
+    bar = rich.Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("sampling", total=None)
+    begun = time.monotonic()
+
+    def on_progress(progress: "Progress") -> None:
+        rates = ", ".join(f"{block} accepts {rate:.2f}" for block, rate in progress.acceptance.items())
+        bar.update(task, total=progress.total, completed=progress.done, description=rates or "sampling")
+        if not bar.live.is_started and time.monotonic() - begun > PATIENCE:
+            bar.start()
+
+    try:
+        yield on_progress
     finally:
         bar.stop()

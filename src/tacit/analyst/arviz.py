@@ -1,0 +1,34 @@
+"""The posterior as ArviZ takes it."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.analyst.method import Draws
+from tacit.analyst.posterior import Posterior, UnitsName
+from tacit.errors import PosteriorError
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+
+def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> "DataTree":
+    """A DataTree with a `posterior` group: `coefficient` by name, and `residual_sd`."""
+    try:
+        from arviz_base import from_dict
+    except ModuleNotFoundError:
+        message = "ArviZ is not installed: pip install 'tacit[arviz]'"
+        raise PosteriorError(message) from None
+    outcome = posterior.outcome
+    if isinstance(outcome, Draws):
+        coefficient, variance = posterior.draws(units), outcome.noise_variance
+    else:
+        coefficient = posterior.sample(draws, np.random.default_rng(0), units)[None]
+        variance = np.full((1, draws), outcome.noise_variance)
+    tree: DataTree = from_dict(
+        {"posterior": {"coefficient": coefficient, "residual_sd": np.sqrt(variance) * posterior.units(units).response}},
+        coords={"term": list(posterior.names(units))},
+        dims={"coefficient": ["term"]},
+        attrs={"posterior": {"method": posterior.method, "units": units, "study": posterior.study.hash}},
+    )
+    return tree

@@ -1,0 +1,109 @@
+"""Collection: releases of one study from distinct holders, checked before anything is inferred from them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.errors import ReleaseError, SignatureError
+from tacit.release import Release
+from tacit.study import Study
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Releases that may be used together; their budgets, and so their noise, may differ."""
+
+    study: Study
+    releases: tuple[Release, ...]
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The releases as arrays, holder by holder."""
+        releases = self.releases
+        return Evidence(
+            grams=np.array([release.gram for release in releases]),
+            moments=np.array([release.moment for release in releases]),
+            gram_sd=np.array([release.noise.xtx_diagonal for release in releases]),
+            off_diagonal_sd=np.array([release.noise.xtx_off_diagonal for release in releases]),
+            moment_sd=np.array([release.noise.xty for release in releases]),
+            counts=_column([release.n for release in releases]),
+            count_sd=_column([release.noise.count for release in releases]),
+            squares=_column([release.yty for release in releases]),
+            square_sd=_column([release.noise.yty for release in releases]),
+            eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
+            eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
+            delta=self.study.delta,
+        )
+
+
+def collect(
+    sources: str | Path | Release | Iterable[str | Path | Release],
+    *,
+    allow_simulated: bool = False,
+    trusted_keys: Iterable[str] | None = None,
+) -> Collection:
+    """Collect releases, given as documents or paths; a folder stands for the `.json` files in it.
+
+    Signatures are verified where there are any; with `trusted_keys` every release must be signed by one of them.
+    Releases with seeded noise are refused unless `allow_simulated`.
+    """
+    if isinstance(sources, (str, Path, Release)):
+        sources = [sources]
+    releases = tuple(release for source in sources for release in _load(source))
+    if not releases:
+        message = "a collection needs at least one release"
+        raise ReleaseError(message)
+    _check_study(releases)
+    _check_holders(releases)
+    if not allow_simulated and (simulated := [release.holder for release in releases if release.simulated]):
+        message = (
+            f"the release of {simulated[0]!r} is simulated and protects nobody: allow it with --allow-simulated (allow_simulated=True)"
+        )
+        raise ReleaseError(message)
+    if trusted_keys is not None:
+        _check_keys(releases, set(trusted_keys))
+    return Collection(releases[0].study, releases)
+
+
+def _load(source: str | Path | Release) -> list[Release]:
+    if isinstance(source, Release):
+        return [source]
+    if Path(source).is_dir():
+        return [Release.load(path) for path in sorted(Path(source).glob("*.json"))]
+    return [Release.load(source)]
+
+
+def _check_study(releases: tuple[Release, ...]) -> None:
+    first = releases[0]
+    for release in releases[1:]:
+        if release.relation != first.relation:
+            message = f"{release.holder!r} published under {release.relation}, {first.holder!r} under {first.relation}: these never mix"
+            raise ReleaseError(message)
+        if release.study_hash != first.study_hash:
+            message = f"{release.holder!r} and {first.holder!r} published for different studies: all must use the same study file"
+            raise ReleaseError(message)
+
+
+def _check_holders(releases: tuple[Release, ...]) -> None:
+    seen: set[str] = set()
+    for release in releases:
+        if release.holder in seen:
+            message = f"holder {release.holder!r} is there twice: give each holder's release once"
+            raise ReleaseError(message)
+        seen.add(release.holder)
+
+
+def _check_keys(releases: tuple[Release, ...], trusted: set[str]) -> None:
+    for release in releases:
+        if release.signature is None or release.signature.public_key not in trusted:
+            message = f"the release of {release.holder!r} is not signed by a trusted key"
+            raise SignatureError(message)
+
+
+def _column(values: list[int | float | None] | list[float | None]) -> NDArray[np.float64] | None:
+    return None if values[0] is None else np.array(values, dtype=float)

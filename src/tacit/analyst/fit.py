@@ -1,0 +1,73 @@
+"""Fit: from a collection to a posterior, by a method's name."""
+
+from pathlib import Path
+
+from tacit.analyst.collection import Collection
+from tacit.analyst.method import Method, Settings
+from tacit.analyst.methods import method_named
+from tacit.analyst.posterior import Contribution, Posterior
+from tacit.analyst.prior import Prior
+from tacit.analyst.prior_file import load_prior, prior_named
+from tacit.errors import MethodError, PriorError
+
+DEFAULT_METHOD = "fixed-s-fast"
+_ASK_FOR = {
+    "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
+    "squares": "y'y: set release.response_square = true",
+    "eigenvalues": "the smallest eigenvalue: set release.smallest_eigenvalue = true",
+}
+
+
+def fit(
+    collection: Collection,
+    method: str = DEFAULT_METHOD,
+    *,
+    prior: Prior | str | Path = "weak",
+    settings: Settings | None = None,
+) -> Posterior:
+    """Infer the coefficients from a collection.
+
+    `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a `[prior]` table.
+    """
+    settings = settings or Settings()
+    chosen = method_named(method)
+    evidence = collection.evidence
+    _check_needs(chosen, collection)
+    _check_settings(settings)
+    outcome = chosen.fit(evidence, _prior(prior, collection), settings)
+    return Posterior(
+        study=collection.study,
+        method=chosen.name,
+        outcome=outcome,
+        contributions=tuple(Contribution(r.holder, r.n, r.epsilon, r.delta) for r in collection.releases),
+        caveat=chosen.caveat,
+        seed=settings.seed,
+        warmup=settings.warmup,
+    )
+
+
+def _prior(prior: Prior | str | Path, collection: Collection) -> Prior:
+    if not isinstance(prior, Prior):
+        is_file = isinstance(prior, Path) or prior.endswith(".toml")
+        prior = load_prior(prior, collection.study.columns) if is_file else prior_named(str(prior), collection.study.d)
+    if prior.d != collection.study.d:
+        message = f"the prior has {prior.d} coefficients, the study {collection.study.d}"
+        raise PriorError(message)
+    return prior
+
+
+def _check_needs(method: Method, collection: Collection) -> None:
+    for need in method.needs:
+        if getattr(collection.evidence, need) is None:
+            message = f"{method.name} needs releases with {_ASK_FOR[need]} in the study, and publish anew; or choose another method"
+            raise MethodError(message)
+
+
+def _check_settings(settings: Settings) -> None:
+    for field, least in (("chains", 1), ("draws", 4), ("warmup", 0)):
+        if getattr(settings, field) < least:
+            message = f"{field} must be at least {least}; got {getattr(settings, field)}"
+            raise MethodError(message)
+    if settings.noise_variance is not None and not settings.noise_variance > 0:
+        message = f"noise_variance must be positive; got {settings.noise_variance}"
+        raise MethodError(message)

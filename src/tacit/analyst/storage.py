@@ -1,0 +1,106 @@
+"""Posterior files: Parquet, with the facts as JSON in its metadata. Nothing in a file names code."""
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.analyst.method import Draws, Outcome, Student
+from tacit.analyst.posterior import Contribution, Posterior
+from tacit.errors import PosteriorError, StudyError
+from tacit.study import Study
+
+KEY = b"tacit-posterior"
+VERSION = 1
+PosteriorT = TypeVar("PosteriorT", bound=Posterior)
+
+
+def save(posterior: Posterior, path: Path) -> None:
+    """Write the file under a temporary name and move it into place."""
+    columns, facts = _pack(posterior.outcome)
+    facts |= {
+        "version": VERSION,
+        "study": posterior.study.document(),
+        "method": posterior.method,
+        "contributions": [asdict(contribution) for contribution in posterior.contributions],
+        "caveat": posterior.caveat,
+        "seed": posterior.seed,
+        "warmup": posterior.warmup,
+    }
+    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)})
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
+            temporary = Path(file.name)
+        try:
+            pq.write_table(table, temporary)
+            os.chmod(temporary, 0o644)  # noqa: PTH101
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        message = f"cannot write {str(path)!r}: {error.strerror or error}"
+        raise PosteriorError(message) from None
+
+
+def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
+    """Read the file strictly enough that a damaged one is refused in one sentence."""
+    try:
+        table = pq.read_table(path)
+        facts = json.loads((table.schema.metadata or {})[KEY])
+        if facts["version"] != VERSION:
+            message = f"{path}: its version is {facts['version']}, this Tacit reads {VERSION}"
+            raise PosteriorError(message)
+        study = Study.from_document(facts["study"])
+        return cls(
+            study=study,
+            method=str(facts["method"]),
+            outcome=_unpack(table, facts, study.d),
+            contributions=tuple(Contribution(**contribution) for contribution in facts["contributions"]),
+            caveat=str(facts["caveat"]),
+            seed=facts["seed"],
+            warmup=facts["warmup"],
+        )
+    except OSError as error:
+        message = f"cannot read the posterior {str(path)!r}: {error.strerror or 'it is not a Parquet file'}"
+        raise PosteriorError(message) from None
+    except (pa.ArrowException, KeyError, ValueError, TypeError, StudyError):
+        message = f"{str(path)!r} is not a posterior that `tacit fit` wrote, or is damaged"
+        raise PosteriorError(message) from None
+
+
+def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns of the table, and facts."""
+    if isinstance(outcome, Student):
+        scale = None if outcome.scale is None else outcome.scale.tolist()
+        degrees = None if math.isinf(outcome.degrees) else outcome.degrees
+        closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
+        return {"chain": pa.array([], pa.int32())}, {"closed_form": closed | {"noise_variance": outcome.noise_variance}}
+    chains, draws, d = outcome.theta.shape
+    columns: dict[str, Any] = {
+        "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
+        "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
+        "noise_variance": outcome.noise_variance.reshape(-1),
+    }
+    columns |= {f"theta[{k}]": outcome.theta[..., k].reshape(-1) for k in range(d)}
+    rates = {block: rate.tolist() for block, rate in outcome.acceptance.items()}
+    return columns, {"chains": chains, "acceptance": rates}
+
+
+def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
+    if "closed_form" in facts:
+        closed = facts["closed_form"]
+        scale = None if closed["scale"] is None else np.array(closed["scale"], dtype=float).reshape(d, d)
+        degrees = math.inf if closed["degrees"] is None else float(closed["degrees"])
+        return Student(np.array(closed["location"], dtype=float).reshape(d), scale, degrees, float(closed["noise_variance"]))
+    chains = int(facts["chains"])
+    theta = np.stack([table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1)
+    rates = {str(block): np.array(rate, dtype=float) for block, rate in facts["acceptance"].items()}
+    return Draws(theta, table["noise_variance"].to_numpy().reshape(chains, -1), rates)

@@ -1,0 +1,71 @@
+"""`tacit fit` and `tacit summary`: from releases to a posterior, and what it says."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tacit.cli.publish import Json
+
+Probability = Annotated[float, typer.Option("--interval", help="Probability of the intervals.")]
+
+
+def fit(
+    releases: Annotated[list[Path], typer.Argument(help="Release files, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
+    method: Annotated[str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")] = None,
+    prior: Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")] = "weak",
+    chains: Annotated[int, typer.Option(help="Chains of a sampler.")] = 4,
+    draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
+    warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    noise_variance: Annotated[float | None, typer.Option(help="Residual variance, in scaled units, where a method holds it fixed.")] = None,
+    trusted_key: Annotated[list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")] = None,
+    *,
+    allow_simulated: Annotated[bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Infer the coefficients from releases, and save the posterior.
+
+    Methods: fixed-s-fast (closed form, the default), fixed-s, normal-x, bernstein-sheldon (samplers), ada-ssp (a point).
+
+    Example: `tacit fit north.json south.json east.json --method fixed-s --out posterior.parquet`
+    """
+    from tacit.analyst.collection import collect
+    from tacit.analyst.fit import DEFAULT_METHOD
+    from tacit.analyst.fit import fit as fit_collection
+    from tacit.analyst.method import Settings
+    from tacit.cli.progress import draws_bar
+    from tacit.release import refuse_unwritable
+
+    refuse_unwritable(out)
+    collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    with draws_bar() as on_progress:
+        settings = Settings(chains, draws, warmup, seed, noise_variance, on_progress)
+        posterior = fit_collection(collection, method or DEFAULT_METHOD, prior=prior, settings=settings)
+    posterior.save(out)
+    found = posterior.summary()
+    if as_json:
+        typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
+        return
+    typer.echo(f"study {collection.study.name!r}, {len(collection.releases)} holders; response {collection.study.response.name!r}\n")
+    typer.echo(str(found))
+    typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
+
+
+def summary(
+    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    probability: Probability = 0.9,
+    units: Annotated[Literal["user", "scaled"], typer.Option(help="The study's own scaled units, or the user's.")] = "user",
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show a posterior: mean, sd, interval and diagnostics of each coefficient, and a verdict.
+
+    Example: `tacit summary posterior.parquet --interval 0.95`
+    """
+    from tacit.analyst.posterior import Posterior
+
+    found = Posterior.load(posterior).summary(probability, units)
+    typer.echo(json.dumps(found.to_dict()) if as_json else str(found))
