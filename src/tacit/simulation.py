@@ -57,5 +57,6 @@ def exact(study: Study, table: object) -> Evidence:
         square_sd=none,
         eigenvalues=np.linalg.eigvalsh(gram[:-1, :-1])[:1],
         eigenvalue_sd=none,
+        intercept=study.intercept,
         delta=study.delta,
     )

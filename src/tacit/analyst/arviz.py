@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.analyst.method import Draws
+from tacit.analyst.outcome import Draws
 from tacit.analyst.posterior import Posterior, UnitsName
 from tacit.errors import PosteriorError
 
@@ -20,13 +20,13 @@ def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> "DataTree":
         message = "ArviZ is not installed: pip install 'tacit[arviz]'"
         raise PosteriorError(message) from None
     outcome = posterior.outcome
+    to = posterior.units(units)
     if isinstance(outcome, Draws):
-        coefficient, variance = posterior.draws(units), outcome.noise_variance
+        theta, variance = outcome.theta, outcome.noise_variance
     else:
-        coefficient = posterior.sample(draws, np.random.default_rng(0), units)[None]
-        variance = np.full((1, draws), outcome.noise_variance)
+        theta, variance = (part[None] for part in outcome.sample(draws, np.random.default_rng(0)))
     tree: DataTree = from_dict(
-        {"posterior": {"coefficient": coefficient, "residual_sd": np.sqrt(variance) * posterior.units(units).response}},
+        {"posterior": {"coefficient": theta @ to.matrix.T + to.offset, "residual_sd": np.sqrt(variance) * to.response}},
         coords={"term": list(posterior.names(units))},
         dims={"coefficient": ["term"]},
         attrs={"posterior": {"method": posterior.method, "units": units, "study": posterior.study.hash}},

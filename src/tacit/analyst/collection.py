@@ -37,6 +37,7 @@ class Collection:
             square_sd=_column([release.noise.yty for release in releases]),
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
             eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
+            intercept=self.study.intercept,
             delta=self.study.delta,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.method import Draws
+from tacit.analyst.outcome import Draws
 
 ENOUGH_DRAWS = 400
 """Effective draws below which quantiles are too rough to report [Vehtari et al. 2021]."""
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class Verdict(Enum):
     """What the diagnostics say, with what to do."""
 
-    EXACT = "Exact: a closed form, with no sampling error."
+    COMPUTED = "Computed, not sampled: there is no sampling error."
     POINT = "A point estimate: this method has no posterior, so there is no interval."
     CONVERGED = "Converged: every R-hat is below 1.01 and every effective size above 400."
     TOO_SHORT = "Not converged, too short: run more draws (--draws, --warmup) until every effective size exceeds 400."

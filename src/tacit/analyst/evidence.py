@@ -27,6 +27,7 @@ class Evidence:
     square_sd: Array | None = None
     eigenvalues: Array | None = None  # (J,): noisy smallest eigenvalue of X'X
     eigenvalue_sd: Array | None = None
+    intercept: bool = False  # whether the first column is the intercept
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
 
     @property

@@ -10,7 +10,7 @@ from tacit.analyst.prior import Prior
 from tacit.analyst.prior_file import load_prior, prior_named
 from tacit.errors import MethodError, PriorError
 
-DEFAULT_METHOD = "fixed-s-fast"
+DEFAULT_METHOD = "noise-aware"
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",

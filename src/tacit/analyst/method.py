@@ -1,15 +1,13 @@
 """What every method is: a name, what it needs, and a function from evidence to an outcome."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.outcome import Draws, Mixture, Outcome, Student
 from tacit.analyst.prior import Prior
 
-Array = NDArray[np.float64]
+__all__ = ["FIXED_S_CAVEAT", "Draws", "Method", "Mixture", "Outcome", "Progress", "Settings", "Student"]
 
 
 @dataclass(frozen=True)
@@ -31,31 +29,6 @@ class Settings:
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
     on_progress: Callable[[Progress], None] = lambda _progress: None
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Draws after warm-up."""
-
-    theta: Array  # (chain, draw, d)
-    noise_variance: Array  # (chain, draw)
-    acceptance: dict[str, Array] = field(default_factory=dict)  # per block of the sampler: (chain,)
-
-
-@dataclass(frozen=True)
-class Student:
-    """A closed-form posterior of θ: Student with location, scale matrix and degrees of freedom; Gaussian at infinity.
-
-    A method that gives a point alone has no scale. `noise_variance` is the σ² assumed or its posterior mean.
-    """
-
-    location: Array  # (d,)
-    scale: Array | None  # (d, d)
-    degrees: float
-    noise_variance: float
-
-
-Outcome = Draws | Student
 
 
 @dataclass(frozen=True)

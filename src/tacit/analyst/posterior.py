@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
-from tacit.analyst.method import Draws, Outcome, Student
+from tacit.analyst.outcome import Draws, Outcome
 from tacit.analyst.units import Units, scaled_units, user_units
 from tacit.errors import PosteriorError
 from tacit.study import Study
@@ -73,29 +72,19 @@ class Posterior:
 
     def sample(self, count: int, rng: np.random.Generator, units: UnitsName = "user") -> Array:
         """Independent coefficients (count, coefficient): from the closed form, or at random among the draws."""
-        if isinstance(self.outcome, Draws):
-            flat = self._flat(units)
-            return flat[rng.integers(len(flat), size=count)]
-        if self.outcome.scale is None:
-            raise PosteriorError(_NO_POSTERIOR.format(self.method))
         to = self.units(units)
-        root = np.linalg.cholesky(self.outcome.scale)
-        normal = rng.standard_normal((count, self.study.d)) @ root.T
-        if np.isfinite(self.outcome.degrees):
-            normal /= np.sqrt(rng.chisquare(self.outcome.degrees, count) / self.outcome.degrees)[:, None]
-        return (self.outcome.location + normal) @ to.matrix.T + to.offset
+        return self.outcome.sample(count, rng)[0] @ to.matrix.T + to.offset
 
     def mean(self, units: UnitsName = "user") -> Array:
         """Posterior mean (or the point estimate)."""
         to = self.units(units)
-        theta = self.outcome.theta.mean(axis=(0, 1)) if isinstance(self.outcome, Draws) else self.outcome.location
-        mean: Array = to.matrix @ theta + to.offset
+        mean: Array = to.matrix @ self.outcome.mean() + to.offset
         return mean
 
     def covariance(self, units: UnitsName = "user") -> Array:
         """Posterior covariance; NaN for a point estimate, infinite where it does not exist."""
         to = self.units(units)
-        covariance: Array = to.matrix @ self._theta_covariance() @ to.matrix.T
+        covariance: Array = to.matrix @ self.outcome.covariance() @ to.matrix.T
         return covariance
 
     def sd(self, units: UnitsName = "user") -> Array:
@@ -113,20 +102,13 @@ class Posterior:
         if not 0 < probability < 1:
             message = f"an interval's probability must lie between 0 and 1; got {probability}"
             raise PosteriorError(message)
-        tails = [(1 - probability) / 2, (1 + probability) / 2]
-        if isinstance(self.outcome, Draws):
-            return np.quantile(self._flat(units), tails, axis=0).T
         to = self.units(units)
-        scale = np.full((self.study.d, self.study.d), np.nan) if self.outcome.scale is None else self.outcome.scale
-        width = np.sqrt(np.diag(to.matrix @ scale @ to.matrix.T))
-        quantile = ndtri(tails[1]) if np.isinf(self.outcome.degrees) else stdtrit(self.outcome.degrees, tails[1])
-        mean = self.mean(units)
-        return np.stack([mean - quantile * width, mean + quantile * width], axis=1)
+        tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
+        return self.outcome.quantiles(tails, to.matrix, to.offset)
 
     def residual_sd(self, units: UnitsName = "user") -> float:
-        """Posterior mean of σ (for a closed form √ of the σ² it used), in the response's units."""
-        variance = self.outcome.noise_variance
-        return float(np.sqrt(variance).mean()) * self.units(units).response
+        """Posterior mean of σ (for a closed form with fixed σ², its root), in the response's units."""
+        return self.outcome.residual_sd() * self.units(units).response
 
     def summary(self, probability: float = 0.9, units: UnitsName = "user") -> "Summary":
         """Table of coefficients with a verdict in plain words."""
@@ -152,24 +134,3 @@ class Posterior:
         from tacit.analyst.storage import load
 
         return load(cls, Path(path))
-
-    def _flat(self, units: UnitsName) -> Array:
-        draws = self.draws(units)
-        return draws.reshape(-1, draws.shape[-1])
-
-    def _theta_covariance(self) -> Array:
-        outcome, d = self.outcome, self.study.d
-        if isinstance(outcome, Draws):
-            return np.cov(outcome.theta.reshape(-1, d), rowvar=False).reshape(d, d)
-        if outcome.scale is None:
-            return np.full((d, d), np.nan)
-        return outcome.scale * _student_variance(outcome)
-
-
-def _student_variance(outcome: Student) -> float:
-    """Variance of a standard Student law."""
-    nu = outcome.degrees
-    return 1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf  # noqa: PLR2004
-
-
-_NO_POSTERIOR = "{} gives a point estimate, which cannot be sampled: choose another method"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.analyst.method import Draws, Outcome, Student
+from tacit.analyst.outcome import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior import Contribution, Posterior
 from tacit.errors import PosteriorError, StudyError
 from tacit.study import Study
@@ -83,6 +83,9 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
         degrees = None if math.isinf(outcome.degrees) else outcome.degrees
         closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
         return {"chain": pa.array([], pa.int32())}, {"closed_form": closed | {"noise_variance": outcome.noise_variance}}
+    if isinstance(outcome, Mixture):
+        parts = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(outcome).items()}
+        return {"chain": pa.array([], pa.int32())}, {"mixture": parts}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
         "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
@@ -100,6 +103,13 @@ def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
         scale = None if closed["scale"] is None else np.array(closed["scale"], dtype=float).reshape(d, d)
         degrees = math.inf if closed["degrees"] is None else float(closed["degrees"])
         return Student(np.array(closed["location"], dtype=float).reshape(d), scale, degrees, float(closed["noise_variance"]))
+    if "mixture" in facts:
+        parts = facts["mixture"]
+        k = len(parts["weights"])
+        shapes = {"weights": (k,), "locations": (k, d), "scales": (k, d, d), "noise_variances": (k,)}
+        return Mixture(
+            **{name: np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()}, warning=str(parts["warning"])
+        )
     chains = int(facts["chains"])
     theta = np.stack([table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1)
     rates = {str(block): np.array(rate, dtype=float) for block, rate in facts["acceptance"].items()}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tacit.analyst.diagnostics import Mixing, Verdict, mixing, verdict
-from tacit.analyst.method import Draws
+from tacit.analyst.outcome import Draws, Mixture, Student
 from tacit.analyst.posterior import Posterior, UnitsName
 
 
@@ -64,7 +64,8 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         judged = mixing(np.concatenate([outcome.theta, np.log(outcome.noise_variance)[..., None]], axis=-1))
         judgement = verdict(outcome, judged)
     else:
-        judgement = Verdict.POINT if outcome.scale is None else Verdict.EXACT
+        judgement = Verdict.POINT if isinstance(outcome, Student) and outcome.scale is None else Verdict.COMPUTED
+    caveat = " ".join(filter(None, [posterior.caveat, outcome.warning if isinstance(outcome, Mixture) else ""]))
     mean, sd, interval = posterior.mean(units), posterior.sd(units), posterior.interval(probability, units)
     rows = tuple(
         Row(
@@ -77,7 +78,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         )
         for k, name in enumerate(posterior.names(units))
     )
-    return Summary(posterior.method, units, probability, rows, posterior.residual_sd(units), judgement, posterior.caveat)
+    return Summary(posterior.method, units, probability, rows, posterior.residual_sd(units), judgement, caveat)
 
 
 def _absent(value: str | float | None) -> bool:

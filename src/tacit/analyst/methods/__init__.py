@@ -6,8 +6,10 @@ from tacit.analyst.method import Method
 from tacit.errors import MethodError
 
 METHODS = {
+    "noise-aware": "tacit.analyst.methods.noise_aware",
     "normal-x": "tacit.analyst.methods.normal_x",
     "fixed-s": "tacit.analyst.methods.fixed_s",
+    "exact-fixed-s": "tacit.analyst.methods.exact_fixed_s",
     "fixed-s-fast": "tacit.analyst.methods.fixed_s_fast",
     "bernstein-sheldon": "tacit.analyst.methods.bernstein_sheldon",
     "ada-ssp": "tacit.analyst.methods.ada_ssp",

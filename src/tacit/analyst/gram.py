@@ -1,0 +1,110 @@
+r"""What the holders' noisy X'X say of the true ones: a posterior mean and variance for every S_j.
+
+Holders measure one population in different samples, so S_j = n_j B + D_j with a shared B and deviations whose variance
+is h·n_j²(B_ii B_kk + B_ik²), as for Wishart matrices with 1/h degrees of freedom. The releases add noise of known size.
+Three steps, each in closed form:
+
+1. B is pooled over holders by inverse variance. Its noise pulls eigenvalues apart; the rotation-invariant estimator
+   of Bun, Allez, Bouchaud and Potters (2016) pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and
+   negative ones, which no X'X has, become 0. By Tweedie's formula the posterior variance of entry (i, k) is its noise
+   variance times the derivative of this map, the divided difference (ξ_i − ξ_k)/(λ_i − λ_k).
+2. h is chosen by marginal likelihood: 0 when holders differ by no more than their noise.
+3. Each S_j is shrunk towards n_j B by K = T/(T + N), T its prior and N its noise variance, entry by entry.
+
+A naive fit takes Ŝ_j for S_j; its errors then look like information (attenuation), and the more holders, the more so.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+
+Array = NDArray[np.float64]
+
+_HETEROGENEITY = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
+"""Values of h that are tried: from none to holders with nothing in common."""
+
+
+@dataclass(frozen=True)
+class Grams:
+    """S_j = `size`_j · shared + own, in the eigenbasis of the pooled matrix; its entries are independent a posteriori."""
+
+    basis: Array  # (d, d): U, eigenvectors in columns; everything below is U'·U
+    sizes: Array  # (J,): n_j, or a stand-in where it is not published
+    mean: Array  # (J, d, d): posterior mean of S_j
+    own_variance: Array  # (J, d, d): posterior variance of its entries, given B
+    shared_variance: Array  # (d, d): posterior variance of the entries of (1 − K)∘B, common to all holders
+    heterogeneity: float  # h
+    known: Array  # (d,): share of each pooled eigenvalue that stands above the noise, 0..1
+
+
+def grams(evidence: Evidence) -> Grams:
+    """Posterior of every holder's X'X."""
+    sizes = holder_sizes(evidence)
+    weights = sizes / evidence.gram_sd**2
+    scale = float(np.sum(weights * sizes))
+    values, basis = np.linalg.eigh(np.einsum("j,jab->ab", weights, evidence.grams) / scale)
+    rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
+    noise = _rotated_noise(evidence, basis)
+    pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
+    shrunk, derivative = _shrink(values, np.sqrt(np.median(np.diag(pooled_noise))))
+    shape = np.outer(shrunk, shrunk) + np.diag(shrunk**2)
+    h = _heterogeneity(rotated - sizes[:, None, None] * np.diag(shrunk), noise, shape, sizes)
+    prior = (h * sizes**2)[:, None, None] * shape
+    gain = prior / (prior + noise)
+    mean = sizes[:, None, None] * np.diag(shrunk)
+    mean = mean + gain * (rotated - mean)
+    typical_gain = np.einsum("j,jik->ik", weights * sizes, gain) / scale
+    return Grams(
+        basis=basis,
+        sizes=sizes,
+        mean=mean,
+        own_variance=gain * noise,
+        shared_variance=(1 - typical_gain) ** 2 * derivative * pooled_noise,
+        heterogeneity=h,
+        known=shrunk / (shrunk + np.sqrt(np.diag(pooled_noise))),
+    )
+
+
+def holder_sizes(evidence: Evidence) -> Array:
+    """Rows per holder or, where they are not published, the trace of X'X, which grows with them."""
+    if evidence.counts is not None:
+        sizes: Array = np.maximum(evidence.counts, 1.0)
+    else:
+        sizes = np.maximum(np.einsum("jaa->j", evidence.grams), evidence.gram_sd * np.sqrt(evidence.d))
+    return sizes
+
+
+def _rotated_noise(evidence: Evidence, basis: Array) -> Array:
+    """Noise variance of each entry of U'Ŝ_jU. Frobenius noise keeps its law; the rest of triangular noise is spread out."""
+    both = 1 + np.eye(evidence.d)
+    spread = both - 2 * (basis**2).T @ basis**2
+    frobenius = evidence.gram_sd**2 / 2
+    floor = 1e-12 * (1 + np.einsum("jaa->j", np.abs(evidence.grams)) / evidence.d) ** 2  # exact statistics have no noise
+    extra = evidence.off_diagonal_sd**2 - frobenius
+    noise: Array = np.maximum(frobenius, floor)[:, None, None] * both + np.maximum(extra, 0.0)[:, None, None] * spread
+    return noise
+
+
+def _shrink(values: Array, sd: float) -> tuple[Array, Array]:
+    """Eigenvalues with the noise's pull taken back, and the derivative of that map for every pair."""
+    gap = values[:, None] - values[None, :]
+    shrunk = np.maximum(values - sd**2 * np.sum(gap / (gap**2 + sd**2 / 2), axis=1), 0.0)
+    moved = shrunk[:, None] - shrunk[None, :]
+    derivative = np.divide(moved, gap, out=np.zeros_like(gap), where=np.abs(gap) > 1e-12 * sd)
+    near = np.eye(len(values), k=1) + np.eye(len(values), k=-1)
+    slope = (derivative * near).sum(axis=1) / np.maximum(near.sum(axis=1), 1) if len(values) > 1 else (shrunk > 0).astype(float)
+    return shrunk, np.clip(derivative + np.diag(slope), 0.0, 1.0)
+
+
+def _heterogeneity(deviation: Array, noise: Array, shape: Array, sizes: Array) -> float:
+    """The h of highest marginal likelihood, over the entries of the upper triangle."""
+    if len(sizes) == 1:
+        return 0.0
+    upper = np.triu_indices(shape.shape[0])
+    square, noise, unit = deviation[:, *upper] ** 2, noise[:, *upper], (sizes**2)[:, None] * shape[upper]
+    variances = (noise + h * unit for h in _HETEROGENEITY)
+    scores = [-0.5 * float(np.sum(np.log(variance) + square / variance)) for variance in variances]
+    return float(_HETEROGENEITY[int(np.argmax(scores))])

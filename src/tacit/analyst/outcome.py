@@ -1,0 +1,152 @@
+"""What a method gives: draws, a Student law, or a mixture of Gaussians, all read in the same way.
+
+Each outcome knows the moments and quantiles of any affine map A θ + b of its coefficients: that is what a change of units
+or a prediction is.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, stdtrit
+
+from tacit.errors import PosteriorError
+
+Array = NDArray[np.float64]
+
+_HALVINGS = 80
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws after warm-up."""
+
+    theta: Array  # (chain, draw, d)
+    noise_variance: Array  # (chain, draw)
+    acceptance: dict[str, Array] = field(default_factory=dict)  # per block of the sampler: (chain,)
+
+    @property
+    def flat(self) -> Array:
+        """All draws, (chain · draw, d)."""
+        return self.theta.reshape(-1, self.theta.shape[-1])
+
+    def mean(self) -> Array:
+        """Posterior mean of θ."""
+        mean: Array = self.flat.mean(axis=0)
+        return mean
+
+    def covariance(self) -> Array:
+        """Posterior covariance of θ."""
+        return np.atleast_2d(np.cov(self.flat, rowvar=False))
+
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset, (entry, probability)."""
+        quantiles: Array = np.quantile(self.flat @ matrix.T + offset, probabilities, axis=0).T
+        return quantiles
+
+    def residual_sd(self) -> float:
+        """Posterior mean of σ."""
+        return float(np.sqrt(self.noise_variance).mean())
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Coefficients (count, d) and residual variances (count,), picked at random among the draws."""
+        chosen = rng.integers(self.flat.shape[0], size=count)
+        return self.flat[chosen], self.noise_variance.reshape(-1)[chosen]
+
+
+@dataclass(frozen=True)
+class Student:
+    """A closed-form posterior of θ: Student with location, scale matrix and degrees of freedom; Gaussian at infinity.
+
+    A method that gives a point alone has no scale. `noise_variance` is the σ² assumed or its posterior mean.
+    """
+
+    location: Array  # (d,)
+    scale: Array | None  # (d, d)
+    degrees: float
+    noise_variance: float
+
+    def mean(self) -> Array:
+        """Posterior mean of θ, or the point."""
+        return self.location
+
+    def covariance(self) -> Array:
+        """Posterior covariance; NaN for a point, infinite where it does not exist."""
+        if self.scale is None:
+            return np.full((len(self.location), len(self.location)), np.nan)
+        nu = self.degrees
+        return self.scale * (1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf)  # noqa: PLR2004
+
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset, (entry, probability)."""
+        centre = matrix @ self.location + offset
+        if self.scale is None:
+            return np.full((len(centre), len(probabilities)), np.nan)
+        width = np.sqrt(np.einsum("ia,ab,ib->i", matrix, self.scale, matrix))
+        standard = ndtri(probabilities) if np.isinf(self.degrees) else stdtrit(self.degrees, probabilities)
+        quantiles: Array = centre[:, None] + width[:, None] * standard
+        return quantiles
+
+    def residual_sd(self) -> float:
+        """√ of the residual variance."""
+        return float(np.sqrt(self.noise_variance))
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Independent coefficients (count, d), with the residual variance repeated."""
+        if self.scale is None:
+            message = "a point estimate cannot be sampled: choose a method with a posterior"
+            raise PosteriorError(message)
+        normal = rng.standard_normal((count, len(self.location))) @ np.linalg.cholesky(self.scale).T
+        if np.isfinite(self.degrees):
+            normal /= np.sqrt(rng.chisquare(self.degrees, count) / self.degrees)[:, None]
+        return self.location + normal, np.full(count, self.noise_variance)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A posterior of θ that is a finite mixture of Gaussians, each at its own σ²."""
+
+    weights: Array  # (k,)
+    locations: Array  # (k, d)
+    scales: Array  # (k, d, d)
+    noise_variances: Array  # (k,)
+    warning: str = ""  # what the evidence cannot support, for the summary
+
+    def mean(self) -> Array:
+        """Posterior mean of θ."""
+        mean: Array = self.weights @ self.locations
+        return mean
+
+    def covariance(self) -> Array:
+        """Posterior covariance of θ: within the parts, and between them."""
+        apart = self.locations - self.mean()
+        within = np.einsum("k,kab->ab", self.weights, self.scales)
+        covariance: Array = within + np.einsum("k,ka,kb->ab", self.weights, apart, apart)
+        return covariance
+
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset, (entry, probability), by bisection of the exact law."""
+        centres = self.locations @ matrix.T + offset
+        widths = np.sqrt(np.maximum(np.einsum("ia,kab,ib->ki", matrix, self.scales, matrix, optimize=True), 1e-300))
+        low = np.repeat((centres - 40 * widths).min(axis=0)[:, None], len(probabilities), axis=1)
+        high = np.repeat((centres + 40 * widths).max(axis=0)[:, None], len(probabilities), axis=1)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            below = np.einsum("k,kip->ip", self.weights, ndtr((middle - centres[..., None]) / widths[..., None])) < probabilities
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        quantiles: Array = (low + high) / 2
+        return quantiles
+
+    def residual_sd(self) -> float:
+        """Posterior mean of σ."""
+        return float(self.weights @ np.sqrt(self.noise_variances))
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Independent coefficients (count, d) and residual variances (count,)."""
+        part = rng.choice(len(self.weights), size=count, p=self.weights)
+        roots = np.linalg.cholesky(self.scales)
+        normal = np.einsum("nab,nb->na", roots[part], rng.standard_normal((count, self.locations.shape[1])))
+        return self.locations[part] + normal, self.noise_variances[part]
+
+
+Outcome = Draws | Student | Mixture
