@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from tacit.errors import ReleaseError, StudyError
 from tacit.privacy.mechanism import Mechanism, Shape
@@ -96,7 +96,7 @@ class Release(_Document):
             "smallest_eigenvalue must be there exactly when the study publishes it",
         )
         _must((self.n is None) == (self.study.count == "withheld"), "n must be there exactly when the study publishes it")
-        _must(self.study.count == "noisy" or self.n is None or isinstance(self.n, int), "n must be a whole number")
+        _must(self.study.count == "noisy" or self.n is None or isinstance(self.n, int), "n must be a whole number, zero or more")
         self._check_noise()
         _check_time(self.created)
         return self
@@ -190,6 +190,15 @@ class Release(_Document):
     def save(self, path: str | Path) -> None:
         """Write the document; the file appears whole or not at all."""
         write_whole(path, self.to_json())
+
+
+def check_holder(name: str) -> None:
+    """Refuse, before anything is paid, a holder's name that no release could state."""
+    try:
+        TypeAdapter(Name).validate_python(name, strict=True)
+    except ValidationError as error:
+        message = f"holder: {explain(error).removeprefix('the document: ')}"
+        raise ReleaseError(message) from None
 
 
 def noise_record(mechanism: Mechanism) -> Noise:

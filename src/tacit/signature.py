@@ -1,6 +1,7 @@
 """Ed25519 signatures on releases: who published is then proven, not claimed."""
 
 import base64
+import os
 from pathlib import Path
 
 from tacit.errors import SignatureError
@@ -24,7 +25,7 @@ except ModuleNotFoundError:  # pragma: no cover
 def new_key(path: str | Path) -> str:
     """Write a new private key, readable by its owner alone, and return the public key in base64."""
     path = Path(path)
-    if path.exists():
+    if os.path.lexists(path):
         message = f"{str(path)!r} exists already: a key is never overwritten"
         raise SignatureError(message)
     key = Ed25519PrivateKey.generate()

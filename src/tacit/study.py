@@ -297,5 +297,5 @@ def explain(error: ValidationError) -> str:
     field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
     field = field if field.isprintable() else ascii(field)
     rule = first["msg"].removeprefix("Value error, ")
-    rule = rule[0].lower() + rule[1:]
+    rule = rule[0].lower() + rule[1:].replace("a valid tuple", "a list")
     return f"{field}: {rule}"

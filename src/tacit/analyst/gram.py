@@ -43,7 +43,7 @@ class Grams:
 def grams(evidence: Evidence) -> Grams:
     """Posterior of every holder's X'X."""
     sizes = holder_sizes(evidence)
-    weights = sizes / evidence.gram_sd**2
+    weights = sizes / _variance(evidence)
     scale = float(np.sum(weights * sizes))
     values, basis = np.linalg.eigh(np.einsum("j,jab->ab", weights, evidence.grams) / scale)
     rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
@@ -81,11 +81,17 @@ def _rotated_noise(evidence: Evidence, basis: Array) -> Array:
     """Noise variance of each entry of U'Ŝ_jU. Frobenius noise keeps its law; the rest of triangular noise is spread out."""
     both = 1 + np.eye(evidence.d)
     spread = both - 2 * (basis**2).T @ basis**2
-    frobenius = evidence.gram_sd**2 / 2
-    floor = 1e-12 * (1 + np.einsum("jaa->j", np.abs(evidence.grams)) / evidence.d) ** 2  # exact statistics have no noise
-    extra = evidence.off_diagonal_sd**2 - frobenius
-    noise: Array = np.maximum(frobenius, floor)[:, None, None] * both + np.maximum(extra, 0.0)[:, None, None] * spread
+    frobenius = _variance(evidence) / 2
+    extra = np.maximum(evidence.off_diagonal_sd**2 - frobenius, 0.0)
+    noise: Array = frobenius[:, None, None] * both + extra[:, None, None] * spread
     return noise
+
+
+def _variance(evidence: Evidence) -> Array:
+    """Noise variance on the diagonal; exact statistics get that of their rounding."""
+    size = np.einsum("jaa->j", np.abs(evidence.grams)) / evidence.d
+    variance: Array = np.maximum(evidence.gram_sd**2, 1e-12 * (1 + size) ** 2)
+    return variance
 
 
 def _shrink(values: Array, sd: float) -> tuple[Array, Array]:

@@ -17,10 +17,14 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
     from tacit.demonstration import write_hospitals
     from tacit.errors import TableError
 
-    if out.exists():
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
         message = f"{str(out)!r} exists already: choose another --out, or remove it"
-        raise TableError(message)
-    out.mkdir(parents=True)
+        raise TableError(message) from None
+    except OSError as error:
+        message = f"cannot make the folder {str(out)!r}: {error.strerror}"
+        raise TableError(message) from None
     tables = write_hospitals(out)
     study = out / "study.toml"
     analyst = out / "analyst"

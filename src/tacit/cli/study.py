@@ -1,6 +1,7 @@
 """`tacit study`: write the agreement, and see what it implies."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +36,7 @@ def new(
     from tacit.release import write_whole
     from tacit.study import Study
 
-    if out.exists():
+    if os.path.lexists(out):
         message = f"{str(out)!r} exists already: choose another --out, or remove it"
         raise StudyError(message)
     text = study_text(name, epsilon, delta, response, columns)

@@ -61,13 +61,16 @@ class Encoder:
         self._bound = np.floor(study.response_bound * GRID)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
-        """Encode a batch of any size."""
+        """Encode a batch of any size, up to 2¹³ rows at a time."""
+        numbers = [_numbers(batch, name) for _, name in self._numeric]
+        codes = [self._codes(batch, feature, levels) for _, feature, levels in self._categorical]
         for start in range(0, batch.num_rows, BLOCK_ROWS):
-            yield self.encode(batch.slice(start, BLOCK_ROWS))
+            rows = slice(start, start + BLOCK_ROWS)
+            yield self._encode([column[rows] for column in numbers], [column[rows] for column in codes])
 
-    def encode(self, batch: pa.RecordBatch) -> Block:
-        """Encode at most 2¹³ rows."""
-        block = self._mapped(batch)
+    def _encode(self, numbers: list[NDArray[np.float64]], codes: list[NDArray[np.int64]]) -> Block:
+        """Encode at most 2¹³ rows, given the numeric columns (response first) and the levels' codes."""
+        block = self._mapped(numbers, codes)
         self._clamp(block)
         x, y = block[:-1], block[-1]
         if self.study.missing == "impute":
@@ -78,23 +81,22 @@ class Encoder:
         np.rint(block, out=block)
         self._blank_incomplete(block, np.isnan(squares) | np.isnan(y))
         if self.diagnostics is not None:
-            self.diagnostics.rows += batch.num_rows
+            self.diagnostics.rows += block.shape[1]
         return block
 
-    def _mapped(self, batch: pa.RecordBatch) -> Block:
+    def _mapped(self, numbers: list[NDArray[np.float64]], codes: list[NDArray[np.int64]]) -> Block:
         """Columns centred on their ranges and in grid units; categories as 0 and 2²⁰; missing as NaN."""
-        d = self.study.d
-        block = np.empty((d + 1, batch.num_rows))
-        for row, name in self._numeric:
-            np.subtract(_numbers(batch, name), self._middle[row], out=block[row])
-        block *= self._factor[:, None]
+        block = np.empty((self.study.d + 1, len(numbers[0])))
+        with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
+            for (row, _), column in zip(self._numeric, numbers, strict=True):
+                np.subtract(column, self._middle[row], out=block[row])
+                block[row] *= self._factor[row]
         if self.study.intercept:
             block[0] = GRID
-        for row, feature, levels in self._categorical:
-            codes = self._codes(batch, feature, levels)
+        for (row, _, levels), code in zip(self._categorical, codes, strict=True):
             for offset in range(len(levels) - 1):
-                np.multiply(codes == offset + 1, GRID, out=block[row + offset])
-            block[row : row + len(levels) - 1, codes < 0] = np.nan
+                np.multiply(code == offset + 1, GRID, out=block[row + offset])
+            block[row : row + len(levels) - 1, code < 0] = np.nan
         return block
 
     def _codes(self, batch: pa.RecordBatch, feature: Feature, levels: pa.Array) -> NDArray[np.int64]:

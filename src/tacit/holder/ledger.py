@@ -157,7 +157,7 @@ class Ledger:
 
     def accounts(self) -> list[Account]:
         """Every data set with its charges."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
             message = f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
             raise LedgerError(message)
         with self._transaction() as database:
@@ -204,6 +204,9 @@ def now() -> str:
 def _open_schema(database: sqlite3.Connection, path: Path) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     if application == _APPLICATION:
+        if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            message = f"the ledger {str(path)!r} is damaged, so what was spent is not certain: restore it from a backup"
+            raise LedgerError(message)
         return
     if database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,) or application != 0:
         message = f"{str(path)!r} is a database, but not a Tacit ledger"

@@ -15,10 +15,10 @@ from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.holder.table import table_of
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import Sampler, sampler_name, secure_noise
-from tacit.release import Release, noise_record
+from tacit.release import Release, check_holder, noise_record
 from tacit.study import Study
 
-MOST_ROWS_FOR_EIGENVALUE = 2**32
+MOST_ROWS_FOR_EIGENVALUE = 2**28
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,12 @@ def publish(
     may be smaller than the study's. `key` is the path of a private key to sign with.
     """
     signer = _signer(key)
+    check_holder(holder)
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     purpose = Purpose(holder, dataset, epsilon, delta)
     mechanism = study.mechanism(epsilon, delta)
     statistics = statistics_of(study, table_of(table, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
+    _refuse_unpublishable(study, statistics)
     number = ledger.charge(_charge(study, purpose, mechanism), study.relation, again=again)
     release = signer(privatise(study, statistics, purpose))
     ledger.record(number, release.to_json())
@@ -123,10 +125,13 @@ def _float(steps: int, lattice: int) -> float:
     return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
 
 
-def _smallest_eigenvalue(statistics: Statistics) -> int:
-    if statistics.n > MOST_ROWS_FOR_EIGENVALUE:
-        message = "smallest_eigenvalue is published for tables of at most 2**32 rows: leave it out of the study"
+def _refuse_unpublishable(study: Study, statistics: Statistics) -> None:
+    if study.release.smallest_eigenvalue and statistics.n > MOST_ROWS_FOR_EIGENVALUE:
+        message = "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of the study"
         raise TableError(message)
+
+
+def _smallest_eigenvalue(statistics: Statistics) -> int:
     return round(float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS)
 
 

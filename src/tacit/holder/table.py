@@ -21,6 +21,8 @@ from tacit.errors import TableError
 from tacit.study import Study
 
 BATCH_ROWS = 2**16
+READ_BYTES = 2**16
+"""Piece in which a Parquet column is read; without it a whole row group, which may be the whole file, is held."""
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"]
 """Spellings of a missing value in CSV files."""
 
@@ -51,7 +53,8 @@ def table_of(source: object, study: Study) -> Table:
         if source.shape[1] != len(names):
             message = f"an array needs {len(names)} columns: the study's features in their order, then the response"
             raise TableError(message)
-        source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
+        with _reading("the array"):
+            source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
     if isinstance(source, pa.RecordBatch):
         source = pa.table([source[i] for i in range(source.num_columns)], schema=source.schema)
     if isinstance(source, Mapping):
@@ -66,7 +69,7 @@ def table_of(source: object, study: Study) -> Table:
 
 
 def _in_memory(table: pa.Table, names: list[str]) -> Table:
-    _check_names(table.column_names, names, "the table")
+    _check_names(table.schema, names, "the table")
     return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
 
 
@@ -74,7 +77,7 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
     def batches() -> Batches:
         with _reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
-        _check_names(reader.schema.names, names, "the table")
+        _check_names(reader.schema, names, "the table")
         for batch in _guarded(reader, "the table"):
             yield batch.select(names)
 
@@ -88,10 +91,11 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arro
 
 def _expand(path: str) -> list[Path]:
     """The files behind a path, a folder or a glob pattern."""
-    if Path(path).is_dir():
-        found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
-    else:
-        found = [Path(path)] if Path(path).exists() else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
+    with _reading(repr(path)):
+        if Path(path).is_dir():
+            found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
+        else:
+            found = [Path(path)] if Path(path).exists() else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
     if not found:
         message = f"no table at {path!r}: give a file, a folder or a pattern of files ending in {', '.join(SUFFIXES)}"
         raise TableError(message)
@@ -133,45 +137,58 @@ def _file(path: Path, names: list[str], study: Study) -> Batches:
 
 def _parquet(path: Path, names: list[str]) -> Batches:
     with _reading(path.name):
-        file = pq.ParquetFile(path, pre_buffer=False)
-        _check_names(file.schema_arrow.names, names, path.name)
+        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
+        _check_names(file.schema_arrow, names, path.name)
         reader = file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
     return _guarded(reader, path.name)
 
 
 def _arrow(path: Path, names: list[str]) -> Batches:
     with _reading(path.name):
-        source = pa.memory_map(str(path))
-        try:
-            file = pa.ipc.open_file(source)
-            reader = (file.get_batch(i) for i in range(file.num_record_batches))
-            schema = file.schema
-        except pa.ArrowInvalid:
-            source.seek(0)
-            stream = pa.ipc.open_stream(source)
-            reader, schema = (batch for batch in stream), stream.schema
-        _check_names(schema.names, names, path.name)
-    return (batch.select(names) for batch in _guarded(reader, path.name))
+        schema, _ = _open_arrow(path)
+        _check_names(schema, names, path.name)
+        _, reader = _open_arrow(path, [schema.get_field_index(name) for name in names])
+    return _guarded(map(_validated, reader), path.name)
+
+
+def _open_arrow(path: Path, fields: list[int] | None = None) -> tuple[pa.Schema, Batches]:
+    """Schema and batches of an Arrow file or stream. It is read, not mapped: a damaged one then raises instead of crashing."""
+    source = pa.OSFile(str(path))
+    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    try:
+        file = pa.ipc.open_file(source, options=options)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        stream = pa.ipc.open_stream(source, options=options)
+        return stream.schema, iter(stream)
+    return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Arrow trusts the offsets that a file states, and would follow damaged ones out of its buffers."""
+    batch.validate(full=True)
+    return batch
 
 
 def _csv(path: Path, names: list[str], study: Study) -> Batches:
     types = {f.name: pa.float64() if f.range is not None else pa.string() for f in study.features}
     types[study.response.name] = pa.float64()
+    parse = pyarrow.csv.ParseOptions(delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
     with _reading(path.name):
+        _check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)
         reader = pyarrow.csv.open_csv(
             path,
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ","),
+            parse_options=parse,
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True
             ),
         )
-        _check_names(reader.schema.names, names, path.name)
     return _guarded(reader, path.name)
 
 
-def _check_names(present: Sequence[str], wanted: Sequence[str], source: str) -> None:
-    for name in wanted:
-        if list(present).count(name) != 1:
+def _check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
+    for name in names:
+        if len(schema.get_all_field_indices(name)) != 1:
             message = f"{source} needs exactly one column named {name!r}, as the study says"
             raise TableError(message)
 
@@ -198,11 +215,11 @@ def _reading(source: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001  (whatever a reader raises may quote data)
         if isinstance(error, OSError) and error.strerror:
             message = f"cannot read {source}: {error.strerror}"
-        elif column := re.search(r"CSV column #(\d+)", str(error)):
+        elif column := re.match(r"In CSV column #(\d+): CSV conversion error to double", str(error)):
             place = int(column[1]) + 1
             message = f"{source}: its column number {place} holds something that is neither a number nor {NULLS[1]}, as its range asks"
-        elif missing := re.search(r"Column '([^']*)' in include_columns does not exist", str(error)):
-            message = f"{source} needs exactly one column named {missing[1]!r}, as the study says"
+        elif str(error).startswith("Duplicate column names"):
+            message = f"{source} has two columns of the same name: rename one"
         else:
-            message = f"{source} cannot be read as a table of its kind: check that it is whole and not damaged"
+            message = f"{source} cannot be read as a table: check that it is whole, and that each column holds values of one kind"
         raise TableError(message) from None

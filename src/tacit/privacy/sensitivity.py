@@ -15,7 +15,7 @@ from typing import Literal
 Relation = Literal["replace-one", "add-remove"]
 
 EIGENVALUE_SLACK = 2.0**-9
-"""Relative head-room for the rounding error of an eigenvalue solver, for up to 2³² rows of up to 512 columns."""
+"""Relative head-room for the rounding error of an eigenvalue solver, for up to 2²⁸ rows of up to 512 columns."""
 
 
 @dataclass(frozen=True)

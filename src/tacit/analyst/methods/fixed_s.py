@@ -1,0 +1,156 @@
+r"""`fixed-s`: the Gram matrices are taken as known once made positive semidefinite; θ and σ² are drawn in turn.
+
+Model, per holder j: $\hat z_j \mid \theta, \sigma^2 \sim N(\tilde S_j\theta,\ \sigma^2\tilde S_j + \tau_j^2 I)$, where $\tilde S_j$ is the
+positive semidefinite matrix nearest to the published $\hat S_j$ and τ_j the noise sd of $\hat z_j$; θ ~ N(m, C), σ² ~ IG(a, b).
+
+With $\tilde S_j = E_jD_jE_j'$ the rotated moments $E_j'\hat z_j$ are independent, N(D E'θ, σ²D + τ²) entry by entry. All holders'
+directions are stacked, so a regression of K = Jd scalars remains: response q_k = e_k'ẑ on features D_ke_k, with variance
+$v_k = \sigma^2D_k + \tau_k^2$. All that an iteration needs of it at a given σ² is
+$\sum_k [D_ke_k; q_k][D_ke_k; q_k]'/v_k$ and $\sum_k\log v_k$.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.eigen import eigen
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.method import FIXED_S_CAVEAT, Draws, Method, Settings
+from tacit.analyst.prior import Prior
+from tacit.analyst.sampling import adapt, double_precision, jax, jnp, metropolis, random, run
+from tacit.analyst.wishart import gamma
+
+TARGET = 0.44  # acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)
+VANISHING = 1e-13  # noise variance that stands for none, per unit of a holder's largest eigenvalue and of response variance
+BLOCK = 256  # rows of the regression handled at once, so that with many holders no weighted copy of all rows is made
+
+
+class Problem(NamedTuple):
+    """The regression in blocks of rows, the last padded by rows of zeros with v = 1, and the prior."""
+
+    rows: jax.Array  # (blocks, rows, d + 1): [D_ke_k; q_k]
+    values: jax.Array  # (blocks, rows): D_k ≥ 0
+    variances: jax.Array  # (blocks, rows): τ_k² > 0
+    precision: jax.Array  # (d, d): C⁻¹
+    shift: jax.Array  # (d,): C⁻¹m
+    shape: jax.Array  # a
+    rate: jax.Array  # b
+
+
+class Weighted(NamedTuple):
+    """What the data say at one σ²."""
+
+    gram: jax.Array  # (d + 1, d + 1): sum of outer products of rows, each divided by its variance
+    log_variances: jax.Array  # (): sum of log v_k
+
+
+class State(NamedTuple):
+    """Where a chain is."""
+
+    theta: jax.Array
+    noise_variance: jax.Array
+    weighted: Weighted  # at this σ²
+    log_step: jax.Array  # log of the random walk's sd
+
+
+class Info(NamedTuple):
+    """What a step did."""
+
+    acceptance: jax.Array
+
+
+def problem_of(evidence: Evidence, prior: Prior) -> Problem:
+    """Stack the eigenbases of all holders.
+
+    Exact evidence has τ = 0. A variance of `VANISHING` times the holder's largest eigenvalue then stands in, far above rounding
+    and far below any σ²D worth estimating, so that directions without data drop out instead of dividing 0 by 0.
+    """
+    basis = eigen(evidence)
+    floor = np.maximum(VANISHING * basis.values.max(axis=1), np.finfo(float).tiny)
+    variances = np.repeat(np.maximum(basis.moment_variance, floor), evidence.d)
+    features = (basis.vectors * basis.values[:, None, :]).swapaxes(1, 2).reshape(-1, evidence.d)
+    rows = np.column_stack([features, basis.moments.ravel()])
+    precision = np.linalg.inv(prior.covariance)
+    data = blocks(rows, 0.0), blocks(basis.values.ravel(), 0.0), blocks(variances, 1.0)
+    with double_precision():
+        return Problem(*map(jnp.asarray, (*data, precision, precision @ prior.mean, prior.shape, prior.rate)))
+
+
+def blocks(array: NDArray[np.float64], padding: float) -> NDArray[np.float64]:
+    """Cut the first axis into equal blocks, of `BLOCK` or all where there are fewer."""
+    size = min(BLOCK, len(array))
+    missing = -len(array) % size
+    padded = np.concatenate([array, np.full((missing, *array.shape[1:]), padding)])
+    return padded.reshape(-1, size, *array.shape[1:])
+
+
+def weigh(noise_variance: jax.Array, problem: Problem) -> Weighted:
+    """One pass over the data at a given σ²."""
+    variances = noise_variance * problem.values + problem.variances
+
+    def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        rows, variance = block
+        return total + (rows / variance[:, None]).T @ rows, None
+
+    size = problem.rows.shape[-1]
+    gram, _ = jax.lax.scan(add, jnp.zeros((size, size)), (problem.rows, variances))
+    return Weighted(gram, jnp.log(variances).sum())
+
+
+def draw_theta(normal: jax.Array, weighted: Weighted, problem: Problem) -> jax.Array:
+    r"""Draw θ from $N(P^{-1}h, P^{-1})$, where $P = C^{-1} + \sum_k D_k^2e_ke_k'/v_k$ and $h = C^{-1}m + \sum_k D_kq_ke_k/v_k$.
+
+    With P = LL' and the standard `normal` ε the draw is $L'^{-1}(L^{-1}h + ε)$.
+    """
+    factor = jnp.linalg.cholesky(problem.precision + weighted.gram[:-1, :-1], symmetrize_input=False)
+    shift = (problem.shift + weighted.gram[:-1, -1])[:, None]
+    noisy = jax.lax.linalg.triangular_solve(factor, shift, left_side=True, lower=True) + normal[:, None]
+    return jax.lax.linalg.triangular_solve(factor, noisy, left_side=True, lower=True, transpose_a=True)[:, 0]
+
+
+def log_density(log_variance: jax.Array, weighted: Weighted, theta: jax.Array, problem: Problem) -> jax.Array:
+    r"""Log-density of t = log σ² given θ, up to a constant; `weighted` is `weigh` at σ².
+
+    $-\tfrac12\sum_k\{\log v_k + (q_k - D_ke_k'\theta)^2/v_k\} - at - be^{-t}$. The last two terms are the log-density of IG(a, b)
+    plus t, the log-Jacobian of σ² = e^t.
+    """
+    contrast = jnp.append(-theta, 1.0)
+    likelihood = -0.5 * (weighted.log_variances + contrast @ weighted.gram @ contrast)
+    return likelihood - problem.shape * log_variance - problem.rate * jnp.exp(-log_variance)
+
+
+@dataclass(frozen=True)
+class FixedS:
+    """Draw θ given σ², then move log σ² by a Gaussian random walk."""
+
+    blocks: ClassVar[tuple[str, ...]] = ("noise_variance",)
+
+    def init(self, key: jax.Array, problem: Problem) -> State:
+        """θ = 0, which the first step replaces, and σ² wider than its prior, by a lognormal factor of sd 1."""
+        key_prior, key_factor = random.split(key)
+        noise_variance = jnp.exp(random.normal(key_factor)) * problem.rate / gamma(key_prior, problem.shape)
+        return State(jnp.zeros_like(problem.shift), noise_variance, weigh(noise_variance, problem), jnp.zeros(()))
+
+    def step(self, key: jax.Array, state: State, problem: Problem, gain: jax.Array) -> tuple[State, Info]:
+        """θ | σ², then σ² | θ."""
+        key_normal, key_uniform = random.split(key)
+        normal = random.normal(key_normal, (problem.shift.shape[0] + 1,))
+        theta = draw_theta(normal[1:], state.weighted, problem)
+        now = jnp.log(state.noise_variance)
+        log_variance = now + jnp.exp(state.log_step) * normal[0]
+        proposed = weigh(jnp.exp(log_variance), problem)
+        log_ratio = log_density(log_variance, proposed, theta, problem) - log_density(now, state.weighted, theta, problem)
+        accepted, acceptance = metropolis(random.uniform(key_uniform), log_ratio)
+        new, old = (jnp.exp(log_variance), proposed), (state.noise_variance, state.weighted)
+        noise_variance, weighted = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+        return State(theta, noise_variance, weighted, adapt(state.log_step, acceptance, TARGET, gain)), Info(acceptance[None])
+
+
+def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
+    """Draws of θ and σ²."""
+    return run(FixedS(), problem_of(evidence, prior), settings)
+
+
+METHOD = Method("fixed-s", (), fit, FIXED_S_CAVEAT)

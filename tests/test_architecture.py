@@ -1,0 +1,195 @@
+"""Folders are the trust boundary: what may import what, and what the holder's side costs to load."""
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tacit
+
+SOURCE = Path(tacit.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+FILES = sorted(SOURCE.rglob("*.py"))
+
+ENTRY_POINTS = {"__init__", "cli", "simulation", "demonstration", "estimator", "federation"}
+"""The only places that may see both sides."""
+MAY_IMPORT = {
+    "errors": set(),
+    "privacy": {"privacy", "errors"},
+    "study": {"errors", "privacy"},
+    "release": {"errors", "privacy", "study", "signature"},
+    "signature": {"errors", "release"},
+    "holder": {"errors", "privacy", "study", "release", "signature", "holder"},
+    "analyst": {"errors", "privacy", "study", "release", "signature", "analyst"},
+}
+OUTSIDE = {"os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess", "shutil", "tempfile", "glob", "json"}
+OUTSIDE |= {"pickle", "csv", "logging", "mmap", "requests", "httpx", "pyarrow", "pandas", "polars", "typer", "rich"}
+
+
+def place(path):
+    """The part of the package that a file belongs to: its folder, or its own name at the top."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(tree, package):
+    """Every module that a file imports anywhere in it, late imports and modules named in strings included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tacit."):
+            yield node.value
+
+
+def imports_of(path):
+    package = ".".join(("tacit", *path.relative_to(SOURCE).parent.parts))
+    return set(imports(ast.parse(path.read_text(encoding="utf-8")), package))
+
+
+def parts_of(names):
+    """Which parts of the package these modules belong to; `from tacit import publish` is an import of its home."""
+    homes = [tacit._HOMES.get(name.removeprefix("tacit."), name) for name in names]
+    return {home.split(".")[1] for home in homes if home.startswith("tacit.")}
+
+
+def relative(path):
+    return str(path.relative_to(SOURCE))
+
+
+def test_the_reader_of_imports_sees_them_all():
+    text = """
+import tacit.holder.ledger as book
+from tacit import publish
+from tacit.holder import table
+from . import prior
+from .prior import Prior
+from ..holder.encode import Encoder
+def late():
+    from tacit.holder.publish import publish
+    import importlib
+    importlib.import_module("tacit.holder.statistics")
+if TYPE_CHECKING:
+    from tacit.study import Study
+"""
+    found = set(imports(ast.parse(text), "tacit.analyst"))
+    assert found >= {
+        *("tacit.holder.ledger", "tacit.publish", "tacit.holder.table", "tacit.analyst.prior", "tacit.analyst.prior.Prior"),
+        *("tacit.holder.encode.Encoder", "tacit.holder.publish.publish", "tacit.holder.statistics", "tacit.study.Study"),
+    }
+    assert parts_of({"tacit.publish"}) == {"holder"}
+    assert parts_of(found) == {"holder", "analyst", "study"}
+
+
+def test_every_file_has_its_place():
+    assert {place(path) for path in FILES} <= set(MAY_IMPORT) | ENTRY_POINTS
+    assert len(FILES) > 20
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if place(path) not in ENTRY_POINTS], ids=relative)
+def test_each_part_imports_only_what_it_may(path):
+    assert parts_of(imports_of(path)) <= MAY_IMPORT[place(path)]
+
+
+def test_holder_and_analyst_never_import_each_other():
+    for path in FILES:
+        parts = parts_of(imports_of(path))
+        assert not (place(path) == "holder" and "analyst" in parts), path
+        assert not (place(path) == "analyst" and "holder" in parts), path
+        assert {"holder", "analyst"} - parts or place(path) in ENTRY_POINTS, path
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if place(path) == "privacy"], ids=relative)
+def test_the_privacy_calculus_reaches_nothing_outside(path):
+    assert not {name.split(".")[0] for name in imports_of(path)} & OUTSIDE
+    calls = {
+        node.func.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"open", "print", "input", "exec", "eval", "__import__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_data_never_names_code(path):
+    text = path.read_text(encoding="utf-8")
+    names = {name.split(".")[0] for name in imports_of(path)}
+    assert not names & {"pickle", "shelve", "marshal", "dill", "cloudpickle", "joblib", "yaml"}
+    calls = {node.func.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not calls & {"exec", "eval", "__import__"}
+
+
+# What is loaded when.
+
+HEAVY = {"jax", "matplotlib", "pandas", "polars", "arviz", "arviz_base", "arviz_stats", "blackjax", "numpyro", "opendp", "cryptography"}
+
+
+def loaded(code):
+    """Top-level packages that are loaded after running some code in a new interpreter."""
+    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_tacit_loads_next_to_nothing():
+    assert not loaded("import tacit") & (HEAVY | {"numpy", "scipy", "pyarrow", "pydantic", "typer", "rich"})
+
+
+@pytest.mark.parametrize("module", ["tacit.holder.publish", "tacit.cli", "tacit.simulation"])
+def test_the_holders_side_loads_no_heavy_package(module):
+    assert not loaded(f"import {module}") & HEAVY
+
+
+def test_the_command_line_starts_without_the_numerics():
+    assert not loaded("import tacit.cli") & {"numpy", "scipy", "pyarrow", "pydantic"}
+
+
+def test_reading_a_table_does_not_load_the_noise_library():
+    code = """
+from tacit.holder.statistics import statistics_of
+from tacit.holder.table import table_of
+from tacit.study import Study
+study = Study.from_toml('name="s"\\nepsilon=1\\ndelta=1e-6\\n[response]\\nname="y"\\nrange=[0,1]')
+statistics_of(study, table_of({"y": [0.5]}, study).batches())
+"""
+    assert not loaded(code) & {"opendp", "jax", "matplotlib", "polars", "cryptography"}
+
+
+def test_every_exported_name_is_there():
+    assert sorted(tacit.__all__) == sorted(tacit._HOMES)
+    for name in tacit.__all__:
+        assert getattr(tacit, name).__module__.startswith("tacit.")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = tacit.nothing
+
+
+# What is installed.
+
+
+def test_the_core_depends_on_the_light_list_and_nothing_else():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {requirement.split(">")[0].split("=")[0].strip() for requirement in project["dependencies"]}
+    assert names == {"numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich"}
+
+
+def test_the_holders_side_uses_core_dependencies_only():
+    core = {
+        "numpy",
+        "scipy",
+        "pyarrow",
+        "opendp",
+        "pydantic",
+        "typer",
+        "rich",
+        "tacit",
+        "cryptography",
+    }  # the last for signing, imported late
+    for path in FILES:
+        if place(path) in {"errors", "study", "release", "signature", "privacy", "holder", "simulation", "demonstration"}:
+            names = {name.split(".")[0] for name in imports_of(path)}
+            assert names <= core | set(sys.stdlib_module_names), path

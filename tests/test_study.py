@@ -1,0 +1,320 @@
+"""The study: defaults, a hash that is stable and tells everything apart, and one sentence for every wrong field."""
+
+import copy
+import itertools
+import math
+import tomllib
+
+import pytest
+
+from tacit.demonstration import STUDY as DEMONSTRATION
+from tacit.errors import StudyError
+from tacit.study import MOST_COLUMNS, Study
+
+DOCUMENT = {
+    "name": "length-of-stay",
+    "relation": "replace-one",
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "intercept": True,
+    "missing": "drop",
+    "response": {"name": "days", "range": [0, 30]},
+    "features": [
+        {"name": "age", "range": [18, 100]},
+        {"name": "sex", "levels": ["female", "male"]},
+        {"name": "ward", "levels": ["a", "b", "c"], "other": "elsewhere"},
+    ],
+}
+MINIMAL = 'name = "s"\nepsilon = 1\ndelta = 1e-6\n[response]\nname = "y"\nrange = [0, 1]\n'
+
+
+def changed(path, value, document=DOCUMENT):
+    """The document with one field set; a path names keys and places."""
+    document = copy.deepcopy(document)
+    inner = document
+    for part in path[:-1]:
+        inner = inner.setdefault(part, {}) if isinstance(inner, dict) else inner[part]
+    inner[path[-1]] = value
+    return document
+
+
+def refusal(document):
+    with pytest.raises(StudyError) as caught:
+        Study.from_document(document) if isinstance(document, dict) else Study.from_toml(document)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) < 300
+    return sentence
+
+
+# Defaults.
+
+
+def test_defaults():
+    study = Study.from_toml(MINIMAL)
+    assert (study.relation, study.intercept, study.missing, study.features) == ("replace-one", True, "drop", ())
+    assert study.columns == ("(intercept)",)
+    assert (study.row_radius, study.response_bound, study.response_weight) == (1.0, 1.0, 1.0)
+    assert (study.response_square, study.count, study.release.noise, study.release.smallest_eigenvalue) == (
+        True,
+        "exact",
+        "frobenius",
+        False,
+    )
+
+
+def test_the_default_radius_is_the_root_mean_square_of_uniform_rows():
+    study = Study.from_document(DOCUMENT)
+    assert study.columns == ("(intercept)", "age", "sex[male]", "ward[b]", "ward[c]", "ward[elsewhere]")
+    assert study.row_radius == pytest.approx(math.sqrt(1 + 1 / 3 + 1 / 2 + 3 / 4))
+    assert study.longest_row == 2.0
+    assert study.response_weight == study.row_radius
+
+
+def test_a_radius_beyond_the_longest_row_is_the_longest_row():
+    assert Study.from_document(changed(["release", "row_radius"], 50.0)).row_radius == 2.0
+
+
+def test_add_remove_withholds_the_count_and_the_square():
+    study = Study.from_document(changed(["relation"], "add-remove"))
+    assert study.count == "withheld"
+    assert not study.response_square
+
+
+def test_the_square_is_published_by_default_only_where_it_is_free():
+    radius = Study.from_document(DOCUMENT).row_radius
+    assert Study.from_document(changed(["release", "response_weight"], radius * 1.41)).response_square
+    assert not Study.from_document(changed(["release", "response_weight"], radius * 1.42)).response_square
+
+
+def test_whole_numbers_are_numbers():
+    assert Study.from_toml(MINIMAL).epsilon == 1.0
+    assert Study.from_toml(MINIMAL).hash == Study.from_toml(MINIMAL.replace("= 1\n", "= 1.0\n").replace("[0, 1]", "[0.0, 1.0]")).hash
+
+
+# The hash.
+
+
+def test_the_hash_of_the_demonstration_never_changes():
+    """A different value here means that releases already published no longer fit their studies: raise the version instead."""
+    assert Study.from_toml(DEMONSTRATION).hash == "sha256:ec03097691c2071d438251630c00d8819c4e7381026863c76f0733bf7afc93bd"
+
+
+def test_the_hash_of_a_full_document_never_changes():
+    document = DOCUMENT | {
+        "relation": "add-remove",
+        "release": {"noise": "triangular", "row_radius": 1.5, "response_bound": 0.5, "count": "noisy", "smallest_eigenvalue": True},
+    }
+    assert Study.from_document(document).hash == "sha256:e1505c7f65a4c7c2e7e4e7f3f2a3613f73453983f3d45b54b4bd81820bb390c6"
+
+
+def test_the_hash_ignores_how_the_file_is_written():
+    study = Study.from_toml(DEMONSTRATION)
+    rewritten = (
+        DEMONSTRATION.replace("1e-6", "0.000001").replace("[0, 30]", "[ 0.0,30.0 ] # days").replace('relation = "replace-one"\n', "")
+    )
+    assert Study.from_toml(rewritten).hash == study.hash
+    assert study.resolved().hash == study.hash
+    assert Study.from_document(study.document()) == study.resolved()
+
+
+def test_the_hash_ignores_whether_a_default_is_written_out():
+    study = Study.from_document(DOCUMENT)
+    for field in ("row_radius", "response_bound", "response_weight", "response_square", "count"):
+        assert Study.from_document(changed(["release", field], getattr(study, field))).hash == study.hash
+
+
+OTHER_STUDIES = [
+    (["name"], "another"),
+    (["relation"], "add-remove"),
+    (["epsilon"], 1.0000000000000002),
+    (["delta"], 1e-7),
+    (["intercept"], False),
+    (["missing"], "impute"),
+    (["missing"], "refuse"),
+    (["response", "name"], "hours"),
+    (["response", "range"], [0, 31]),
+    (["response", "range"], [-1, 30]),
+    (["features", 0, "name"], "years"),
+    (["features", 0, "range"], [18, 101]),
+    (["features", 1, "levels"], ["male", "female"]),
+    (["features", 1, "levels"], ["female", "male", "none"]),
+    (["features", 1, "other"], "male"),
+    (["features", 2, "other"], "c"),
+    (["features"], DOCUMENT["features"][::-1]),
+    (["features"], DOCUMENT["features"][:2]),
+    (["release", "noise"], "triangular"),
+    (["release", "row_radius"], 1.2),
+    (["release", "response_bound"], 0.5),
+    (["release", "response_weight"], 1.0),
+    (["release", "response_square"], False),
+    (["release", "smallest_eigenvalue"], True),
+]
+
+
+def test_the_hash_changes_with_every_meaningful_field():
+    studies = [Study.from_document(DOCUMENT), *(Study.from_document(changed(path, value)) for path, value in OTHER_STUDIES)]
+    counts = changed(["relation"], "add-remove")
+    studies += [Study.from_document(changed(["release", "count"], count, counts)) for count in ("noisy", "public")]
+    for first, second in itertools.combinations(studies, 2):
+        assert first.hash != second.hash
+
+
+def test_every_field_of_a_study_is_among_those_changed():
+    fields = set(Study.model_fields) | {f"release.{name}" for name in type(Study.from_toml(MINIMAL).release).model_fields}
+    tried = {path[0] for path, _ in OTHER_STUDIES} | {".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"}
+    assert fields - tried == {"release.count"}, "release.count is tried under add-remove"
+
+
+# One sentence for every wrong field.
+
+WRONG = [
+    (["name"], "", "name: string should have at least 1 character"),
+    (["name"], "x" * 201, "name: string should have at most 200 characters"),
+    (["name"], "a\nb", "name: must hold no control characters or line breaks"),
+    (["name"], "a\x9b31m", "name: must hold no control characters or line breaks"),
+    (["name"], 7, "name: input should be a valid string"),
+    (["relation"], "swap", "relation: input should be 'replace-one' or 'add-remove'"),
+    (["epsilon"], 0, "epsilon: input should be greater than or equal to 0.001"),
+    (["epsilon"], -1.0, "epsilon: input should be greater than or equal to 0.001"),
+    (["epsilon"], 101, "epsilon: input should be less than or equal to 100"),
+    (["epsilon"], math.nan, "epsilon: input should be"),
+    (["epsilon"], math.inf, "epsilon: input should be less than or equal to 100"),
+    (["epsilon"], "1", "epsilon: input should be a valid number"),
+    (["epsilon"], True, "epsilon: input should be a valid number"),
+    (["epsilon"], 10**400, "epsilon: input should be a valid number"),
+    (["delta"], 0.0, "delta: input should be greater than or equal to 0.000000000000001"),
+    (["delta"], 0.2, "delta: input should be less than or equal to 0.1"),
+    (["delta"], math.nan, "delta: input should be"),
+    (["intercept"], 1, "intercept: input should be a valid boolean"),
+    (["missing"], "ignore", "missing: input should be 'drop', 'impute' or 'refuse'"),
+    (["response"], None, "response: input should be"),
+    (["response", "name"], "", "response.name: string should have at least 1 character"),
+    (["response", "range"], [30, 0], "response: range must be [low, high] with low clearly below high"),
+    (["response", "range"], [1, 1], "response: range must be [low, high] with low clearly below high"),
+    (["response", "range"], [1, 1 + 1e-12], "response: range must be [low, high] with low clearly below high"),
+    (["response", "range"], [0, 1e-200], "response: range must be [low, high] with low clearly below high"),
+    (["response", "range"], [0], "response.range.1: field required"),
+    (["response", "range"], [0, 1, 2], "response.range: "),
+    (["response", "range"], ["0", "1"], "response.range.0: input should be a valid number"),
+    (["response", "range"], [0, math.inf], "response.range.1: input should be a finite number"),
+    (["response", "range"], [math.nan, 1], "response.range.0: input should be a finite number"),
+    (["response", "range"], [0, 1e200], "response.range.1: input should be less than or equal to"),
+    (["response", "levels"], ["a", "b"], "response.levels: extra inputs are not permitted"),
+    (["features"], "age", "features: input should be a list"),
+    (["features", 0, "name"], "days", "the document: the names of response and features must all differ"),
+    (["features", 0, "name"], "sex", "the document: the names of response and features must all differ"),
+    (["features", 0, "name"], "sex[male]", "the document: two encoded columns share a name: rename a feature or level"),
+    (["features", 0, "name"], "(intercept)", "the document: two encoded columns share a name: rename a feature or level"),
+    (["features", 0, "levels"], ["a", "b"], "features.0: give exactly one of range (numeric) and levels (categorical)"),
+    (["features", 0], {"name": "age"}, "features.0: give exactly one of range (numeric) and levels (categorical)"),
+    (["features", 0, "other"], "x", "features.0: other goes with levels"),
+    (["features", 0, "range"], [100, 18], "features.0: range must be [low, high] with low clearly below high"),
+    (["features", 0, "unit"], "years", "features.0.unit: extra inputs are not permitted"),
+    (["features", 1, "levels"], ["one"], "features.1: levels must be at least two different names (other counts as one)"),
+    (["features", 1, "levels"], ["a", "b", "a"], "features.1: levels must be at least two different names (other counts as one)"),
+    (["features", 1, "levels"], [], "features.1: levels must be at least two different names (other counts as one)"),
+    (["features", 1, "levels"], "female", "features.1.levels: input should be a list"),
+    (["features", 1, "levels"], [0, 1], "features.1.levels.0: input should be a valid string"),
+    (["features", 1, "levels"], ["", "b"], "features.1.levels.0: string should have at least 1 character"),
+    (["release", "noise"], "laplace", "release.noise: input should be 'frobenius' or 'triangular'"),
+    (["release", "row_radius"], 0, "release.row_radius: input should be greater than or equal to 0.001"),
+    (["release", "row_radius"], math.inf, "release.row_radius: input should be a finite number"),
+    (["release", "row_radius"], 0.5, "the document: release.row_radius must be at least 1 with an intercept"),
+    (["release", "response_bound"], 0, "release.response_bound: input should be greater than 0.0001"),
+    (["release", "response_bound"], 1.1, "release.response_bound: input should be less than or equal to 1"),
+    (["release", "response_bound"], math.nan, "release.response_bound: input should be"),
+    (["release", "response_weight"], 0, "release.response_weight: input should be greater than 0"),
+    (["release", "response_weight"], 1e4, "the document: release.response_weight must lie within a factor 1000 of"),
+    (["release", "response_weight"], 1e-4, "the document: release.response_weight must lie within a factor 1000 of"),
+    (["release", "response_square"], "yes", "release.response_square: input should be a valid boolean"),
+    (["release", "smallest_eigenvalue"], 1, "release.smallest_eigenvalue: input should be a valid boolean"),
+    (["release", "count"], "noisy", "the document: release.count must be one of exact under replace-one"),
+    (["release", "count"], "some", "release.count: input should be 'exact', 'noisy', 'withheld' or 'public'"),
+    (["release", "seed"], 7, "release.seed: extra inputs are not permitted"),
+    (["epsilom"], 1.0, "epsilom: extra inputs are not permitted"),
+    (["two\nlines\x1b[31m"], 1.0, r"'two\nlines\x1b[31m': extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "sentence"), WRONG, ids=lambda part: ascii(part)[:40])
+def test_each_wrong_field_has_its_own_sentence(path, value, sentence):
+    assert refusal(changed(path, value)).startswith(sentence)
+
+
+@pytest.mark.parametrize("field", ["name", "epsilon", "delta", "response"])
+def test_a_missing_field_is_named(field):
+    assert refusal({name: value for name, value in DOCUMENT.items() if name != field}) == f"{field}: field required"
+
+
+def test_exact_counts_belong_to_replace_one():
+    document = changed(["relation"], "add-remove")
+    sentence = "the document: release.count must be one of withheld, noisy, public under add-remove"
+    assert refusal(changed(["release", "count"], "exact", document)) == sentence
+
+
+def test_the_number_of_columns_is_bounded():
+    def wide(columns):
+        return DOCUMENT | {"features": [{"name": "g", "levels": [str(k) for k in range(columns)]}]}
+
+    assert Study.from_document(wide(MOST_COLUMNS)).d == MOST_COLUMNS
+    assert "between 1 and 512 columns" in refusal(wide(MOST_COLUMNS + 1))
+    assert "between 1 and 512 columns" in refusal(DOCUMENT | {"features": [], "intercept": False})
+
+
+# Files.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "name =",
+        "= 1",
+        "[response",
+        'name = "s',
+        "a = 1\na = 2",
+        "\x00",
+        "epsilon = 1__0",
+        "a = " + "[" * 50_000,
+        "a = " + "1" * 5000,
+        "é",
+    ],
+    ids=lambda text: ascii(text)[:20],
+)
+def test_what_is_not_toml_is_refused(text):
+    sentence = refusal(text)
+    assert sentence.startswith("the study is not valid TOML: ") or (text == "" and sentence == "name: field required")
+
+
+def test_a_file_that_cannot_be_read_is_a_study_error(tmp_path):
+    (tmp_path / "latin.toml").write_bytes('name = "Malmö"'.encode("latin-1"))
+    for path, reason in (
+        (tmp_path / "absent.toml", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+        (tmp_path / "latin.toml", "it is not UTF-8 text"),
+        (tmp_path / ("x" * 300), "File name too long"),
+    ):
+        with pytest.raises(StudyError, match=reason):
+            Study.load(path)
+
+
+def test_a_file_is_read_as_its_text_is(tmp_path):
+    (tmp_path / "study.toml").write_text(DEMONSTRATION, encoding="utf-8")
+    assert Study.load(tmp_path / "study.toml") == Study.from_toml(DEMONSTRATION) == Study.from_document(tomllib.loads(DEMONSTRATION))
+
+
+# What a holder may change.
+
+
+def test_a_holder_may_spend_less_than_agreed_but_not_more():
+    study = Study.from_document(DOCUMENT)
+    assert study.mechanism(0.5).scales.xty > study.mechanism().scales.xty
+    for wrong in ({"epsilon": 1.1}, {"epsilon": 1e-4}, {"epsilon": math.nan}, {"delta": 1e-5}, {"delta": 0.0}):
+        with pytest.raises(StudyError, match="a holder may give less than agreed, not more"):
+            study.mechanism(**wrong)
+
+
+def test_a_study_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        Study.from_document(DOCUMENT).epsilon = 2.0
