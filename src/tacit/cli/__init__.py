@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, fit, key, ledger, publish, study
+from tacit.cli import demo, fit, key, ledger, plan, publish, study
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
+app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("fit")(fit.fit)
 app.command("summary")(fit.summary)

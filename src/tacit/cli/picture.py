@@ -1,0 +1,30 @@
+"""Pictures to files, drawn without a screen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import TacitError
+
+
+@contextmanager
+def axes(path: Path, rows: int) -> Iterator[Any]:
+    """An axes that is saved to `path` when the block ends; tall enough for `rows` lines."""
+    if path.suffix not in {".svg", ".png", ".pdf"}:
+        message = f"a picture's name must end in .svg, .png or .pdf; got {path.name!r}"
+        raise TacitError(message)
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        message = "pictures need matplotlib: pip install 'tacit[plots]'"
+        raise TacitError(message) from None
+    figure = Figure(figsize=(8, 1.5 + 0.5 * rows), layout="constrained")
+    panel = figure.add_subplot()
+    panel.spines[["top", "right"]].set_visible(False)
+    yield panel
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        message = f"cannot write {str(path)!r}: {error.strerror}"
+        raise TacitError(message) from None

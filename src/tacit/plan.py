@@ -1,0 +1,153 @@
+"""Plan: how wide intervals will be, before anybody publishes, from public quantities and a guess of the signal.
+
+Rows are imagined evenly spread over the study's public domain, with a response that has the guessed R² and a residual of
+normal law. Their statistics go through the real encoder and the default method, with the noise that each ε would bring
+and without any, so the forecast is of the very interval that `tacit fit` will print. It is a forecast: features that fill less of
+their ranges, or depend on each other, give wider intervals.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.method import Settings
+from tacit.analyst.methods.noise_aware import fit
+from tacit.analyst.posterior import Posterior, UnitsName
+from tacit.analyst.prior import Prior
+from tacit.errors import StudyError
+from tacit.holder.statistics import STEP_BITS, statistics_of
+from tacit.holder.table import table_of
+from tacit.privacy.gaussian import EPSILON_RANGE
+from tacit.study import Study
+
+Array = NDArray[np.float64]
+
+IMAGINED_ROWS = 20_000
+PROBABILITY = 0.9
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the planner assumes of the data: the share of the response's variance that features explain."""
+
+    r_squared: float = 0.3
+    response_sd: float = 0.3  # in units of half the response's range
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected widths of 90 % intervals at one ε, in the user's units, and the share of their variance that is privacy noise."""
+
+    epsilon: float
+    names: tuple[str, ...]
+    widths: Array
+    scaled_widths: Array  # by encoded column; for a numeric feature the unit is the response's whole range over the feature's whole range
+    privacy_share: Array
+
+
+def forecast(study: Study, rows: list[int], epsilons: list[float], guess: Guess | None = None) -> list[Forecast]:
+    """Forecast the intervals for holders with the given numbers of rows, at each ε."""
+    if not rows or min(rows) < 1:
+        message = "rows must list each holder's number of rows, such as 12000,8000,5000"
+        raise StudyError(message)
+    gram = _imagine(study, guess or Guess())
+    exact = _evidence(study, rows, gram, None)
+    sampling = _posterior(study, exact)
+    return [_compare(sampling, _posterior(study, _evidence(study, rows, gram, epsilon)), epsilon) for epsilon in epsilons]
+
+
+def epsilon_for(study: Study, rows: list[int], width: float, guess: Guess | None = None) -> float | None:
+    """Smallest ε at which every slope's interval is at most `width` wide in scaled units; None if no ε does it."""
+    guess = guess or Guess()
+    low, high = EPSILON_RANGE[0], 20.0
+    if _widest(study, rows, high, guess) > width:
+        return None
+    while high / low > 1.01:  # noqa: PLR2004
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if _widest(study, rows, middle, guess) <= width else (middle, high)
+    return high
+
+
+def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: int) -> tuple[dict[str, NDArray[np.generic]], Array]:
+    """A table evenly spread over the public domain, and the scaled coefficients behind its response."""
+    encoded: list[Array] = []
+    table: dict[str, NDArray[np.generic]] = {}
+    for feature in study.features:
+        if feature.range is not None:
+            values = rng.uniform(-1, 1, rows)
+            low, high = feature.range
+            table[feature.name] = low + (values + 1) / 2 * (high - low)
+            encoded.append(values)
+        else:
+            codes = rng.integers(len(feature.all_levels), size=rows)
+            table[feature.name] = np.array(feature.all_levels)[codes]
+            encoded += [(codes == k).astype(float) for k in range(1, len(feature.all_levels))]
+    x = np.array(encoded).reshape(len(encoded), rows)
+    spread = x.std(axis=1)
+    slopes = guess.response_sd * np.sqrt(guess.r_squared / max(len(encoded), 1)) / np.maximum(spread, 1e-9)
+    slopes *= np.where(np.arange(len(encoded)) % 2, -1.0, 1.0)
+    signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(encoded) else np.zeros(rows)
+    y = np.clip(signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1)
+    low, high = study.response.range
+    table[study.response.name] = low + (y + 1) / 2 * (high - low)
+    constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
+    return table, np.array([*constant, *slopes])
+
+
+def _imagine(study: Study, guess: Guess) -> Array:
+    """Statistics per row, of (x, y) jointly."""
+    table, _ = imagined_rows(study, guess, np.random.default_rng(0), IMAGINED_ROWS)
+    statistics = statistics_of(study, table_of(table, study).batches())
+    gram: Array = np.ldexp(statistics.gram.astype(float), -STEP_BITS) / IMAGINED_ROWS
+    return gram
+
+
+def _evidence(study: Study, rows: list[int], gram: Array, epsilon: float | None) -> Evidence:
+    """The statistics that holders would have, without noise but with what is known of it."""
+    n = np.array(rows, dtype=float)
+    zero = np.zeros(len(rows))
+    evidence = Evidence(
+        grams=n[:, None, None] * gram[:-1, :-1],
+        moments=n[:, None] * gram[:-1, -1],
+        gram_sd=zero,
+        off_diagonal_sd=zero,
+        moment_sd=zero,
+        counts=None if study.count == "withheld" else n,
+        squares=n * gram[-1, -1] if study.response_square else None,
+        square_sd=zero if study.response_square else None,
+        intercept=study.intercept,
+        delta=study.delta,
+    )
+    if epsilon is None:
+        return evidence
+    scales = study.model_copy(update={"epsilon": epsilon}).mechanism().scales
+    one = np.ones(len(rows))
+    return replace(
+        evidence,
+        gram_sd=scales.xtx_diagonal * one,
+        off_diagonal_sd=scales.xtx_off_diagonal * one,
+        moment_sd=scales.xty * one,
+        square_sd=scales.yty * one if scales.yty is not None else None,
+    )
+
+
+def _posterior(study: Study, evidence: Evidence) -> Posterior:
+    return Posterior(study, "noise-aware", fit(evidence, Prior.weak(study.d), Settings()), ())
+
+
+def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:
+    widths, bare = _widths(private, "user"), _widths(sampling, "user")
+    share = np.clip(1 - (bare / widths) ** 2, 0.0, 1.0)
+    return Forecast(epsilon, private.names(), widths, _widths(private, "scaled"), share)
+
+
+def _widths(posterior: Posterior, units: UnitsName) -> Array:
+    widths: Array = np.diff(posterior.interval(PROBABILITY, units), axis=1)[:, 0]
+    return widths
+
+
+def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:
+    [found] = forecast(study, rows, [epsilon], guess)
+    return float(found.scaled_widths[int(study.intercept) :].max())
