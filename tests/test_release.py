@@ -92,7 +92,8 @@ def test_a_release_holds_these_fields_and_no_others():
 
 
 def test_what_the_study_does_not_publish_is_null():
-    withheld = json.loads(release_of(relation="add-remove").to_json())
+    form = {"count": "withheld", "response_square": False}
+    withheld = json.loads(release_of(relation="add-remove", release=form).to_json())
     assert withheld["n"] is withheld["yty"] is withheld["smallest_eigenvalue"] is None
     assert withheld["noise"]["count"] is withheld["noise"]["yty"] is withheld["noise"]["eigenvalue"] is None
 

@@ -77,8 +77,8 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
     for feature in study.features:
         if feature.range is not None:
             values = rng.uniform(-1, 1, rows)
-            low, high = feature.range
-            table[feature.name] = low + (values + 1) / 2 * (high - low)
+            middle, half = feature.mapping
+            table[feature.name] = middle + half * values
             encoded.append(values)
         else:
             codes = rng.integers(len(feature.all_levels), size=rows)
@@ -90,8 +90,8 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
     slopes *= np.where(np.arange(len(encoded)) % 2, -1.0, 1.0)
     signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(encoded) else np.zeros(rows)
     y = np.clip(signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1)
-    low, high = study.response.range
-    table[study.response.name] = low + (y + 1) / 2 * (high - low)
+    middle, half = study.response.mapping
+    table[study.response.name] = middle + half * y
     constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
     return table, np.array([*constant, *slopes])
 

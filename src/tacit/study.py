@@ -23,6 +23,16 @@ from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 INTERCEPT = "(intercept)"
 MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
+MOST_STRETCH = 1e4
+"""How many times wider than its typical interval a range may be."""
+LARGEST_ENTRY = 4.0
+"""Largest entry of an encoded row after shrinking: what keeps sums of products exact (holder/encode.py)."""
+NEAR_SPHERE = 0.3
+"""Default row radius over the root mean square norm: nearly every row is longer, and is put on the sphere."""
+RESPONSE_SHARE = 0.8
+"""Default response bound without an intercept: a row of usual length is clipped where its response passes this share."""
+SQUARE_WEIGHT = 0.3
+"""Weight of y'y, against X'X, where it is not free: about two per cent more noise on the rest."""
 COUNT_WEIGHT = 1 / 8
 """Weight of a noisy n against X'X: n is worth little noise, and so adds well under one per cent to all the rest."""
 EIGENVALUE_WEIGHT = 1 / 2
@@ -57,6 +67,12 @@ def _increasing(field: str, bounds: Range) -> None:
         raise ValueError(message)
 
 
+def _mapping(bounds: Range) -> tuple[float, float]:
+    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]."""
+    low, high = bounds
+    return low + (high - low) / 2, (high - low) / 2
+
+
 class Response(_Document):
     """The response and its public range, which is mapped to [−1, 1]."""
 
@@ -68,15 +84,22 @@ class Response(_Document):
         _increasing("range", self.range)
         return self
 
+    @property
+    def mapping(self) -> tuple[float, float]:
+        """Middle and half-width of what is mapped to [−1, 1]."""
+        return _mapping(self.range)
+
 
 class Feature(_Document):
     """A numeric feature with a public `range`, or a categorical one with public `levels`.
 
-    The first level is the reference. A level outside the list is an error unless `other` names the level that takes it.
+    `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given; values are still clamped
+    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference. A level outside the list is an error unless `other` names the level that takes it.
     """
 
     name: Name
     range: Annotated[Range, Field(strict=False)] | None = None
+    typical: Annotated[Range, Field(strict=False)] | None = None
     levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
     other: Name | None = None
 
@@ -87,6 +110,8 @@ class Feature(_Document):
             raise ValueError(message)
         if self.range is not None:
             _increasing("range", self.range)
+        if self.typical is not None:
+            self._check_typical(self.typical)
         if self.other is not None and self.levels is None:
             message = "other goes with levels"
             raise ValueError(message)
@@ -94,6 +119,30 @@ class Feature(_Document):
             message = "levels must be at least two different names (other counts as one)"
             raise ValueError(message)
         return self
+
+    def _check_typical(self, typical: Range) -> None:
+        _increasing("typical", typical)
+        if self.range is None or not self.range[0] <= typical[0] < typical[1] <= self.range[1] or self.longest > MOST_STRETCH:
+            message = f"typical must lie inside the range of a numeric feature, which may be {MOST_STRETCH:g} times as wide at most"
+            raise ValueError(message)
+
+    @property
+    def mapping(self) -> tuple[float, float]:
+        """Middle and half-width of what is mapped to [−1, 1], for a numeric feature."""
+        return _mapping(self.typical or self.range or (-1.0, 1.0))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The range, mapped: [−1, 1] unless `typical` is narrower."""
+        if self.typical is None or self.range is None:
+            return -1.0, 1.0
+        middle, half = self.mapping
+        return (self.range[0] - middle) / half, (self.range[1] - middle) / half
+
+    @property
+    def longest(self) -> float:
+        """Largest norm of the feature's encoded columns."""
+        return max(map(abs, self.limits))
 
     @property
     def all_levels(self) -> tuple[str, ...]:
@@ -114,7 +163,7 @@ class ReleaseForm(_Document):
 
     noise: Shape = "frobenius"
     row_radius: Annotated[float, Field(ge=LEAST_RADIUS, allow_inf_nan=False)] | None = None
-    response_bound: Annotated[float, Field(gt=1e-4, le=1)] = 1.0
+    response_bound: Annotated[float, Field(gt=1e-4, le=1)] | None = None
     response_weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     response_square: bool | None = None
     smallest_eigenvalue: bool = False
@@ -152,6 +201,9 @@ class Study(_Document):
         if not 1e-3 <= self.response_weight * self.response_bound / self.row_radius <= 1e3:  # noqa: PLR2004
             message = "release.response_weight must lie within a factor 1000 of row_radius / response_bound"
             raise ValueError(message)
+        if any(min(self.row_radius, feature.longest) > LARGEST_ENTRY for feature in self.features):
+            message = f"release.row_radius must be at most {LARGEST_ENTRY:g} where a range is that many times wider than typical"
+            raise ValueError(message)
         if (self.release.count or self.count) not in self._counts:
             message = f"release.count must be one of {', '.join(self._counts)} under {self.relation}"
             raise ValueError(message)
@@ -172,23 +224,33 @@ class Study(_Document):
 
     @property
     def longest_row(self) -> float:
-        """Largest norm of an encoded row: every numeric column at ±1, every category off its reference."""
-        return math.sqrt(self.intercept + len(self.features))
+        """Largest norm of an encoded row: every numeric column at the end of its range, every category off its reference."""
+        return math.sqrt(self.intercept + math.fsum(feature.longest**2 for feature in self.features))
+
+    @cached_property
+    def usual_row(self) -> float:
+        """Root mean square norm of rows spread evenly over the (typical) public domain."""
+        squares = (1 / 3 if feature.levels is None else 1 - 1 / len(feature.all_levels) for feature in self.features)
+        return math.sqrt(self.intercept + math.fsum(squares))
 
     # The release form, defaults filled in.
 
     @cached_property
     def row_radius(self) -> float:
-        """R: longer rows are shrunk to it. Default: root mean square norm of rows uniform over the public domain."""
-        if self.release.row_radius is not None:
-            return min(self.release.row_radius, self.longest_row)
-        squares = (1 / 3 if f.levels is None else 1 - 1 / len(f.all_levels) for f in self.features)
-        return math.sqrt(self.intercept + math.fsum(squares))
+        """R: longer rows are shrunk to it. Default: near the sphere, that is 1 with an intercept (no row is shorter)."""
+        default = max(NEAR_SPHERE * self.usual_row, 1.0 if self.intercept else 0.0)
+        return min(default if self.release.row_radius is None else self.release.row_radius, self.longest_row)
 
     @property
     def response_bound(self) -> float:
-        """Y: the response is clipped at it after row scaling, in units of half its public range."""
-        return self.release.response_bound
+        """Y: the response is clipped at it after row scaling, in units of half its public range.
+
+        Default with an intercept: 1, so that nothing is clipped. Without one, rows are on a small sphere and responses,
+        centred by whoever left the intercept out, with them; then it goes with the radius.
+        """
+        if self.release.response_bound is not None:
+            return self.release.response_bound
+        return 1.0 if self.intercept else min(1.0, RESPONSE_SHARE * self.row_radius / self.usual_row)
 
     @property
     def response_weight(self) -> float:
@@ -198,26 +260,24 @@ class Study(_Document):
 
     @property
     def response_square(self) -> bool:
-        """Whether y'y is published. Default: where it is free, under replace-one with wY ≤ √2 R."""
-        if self.release.response_square is not None:
-            return self.release.response_square
-        return self.relation == "replace-one" and self.response_weight * self.response_bound <= math.sqrt(2) * self.row_radius
+        """Whether y'y is published, without which nothing but the prior knows the residual variance. Default: yes."""
+        return self.release.response_square is not False
 
     @property
     def _counts(self) -> tuple[Count, ...]:
-        return ("exact",) if self.relation == "replace-one" else ("withheld", "noisy", "public")
+        return ("exact",) if self.relation == "replace-one" else ("noisy", "withheld", "public")
 
     @property
     def count(self) -> Count:
-        """How n is published: exactly under replace-one; withheld by default under add-remove."""
+        """How n is published: exactly under replace-one; with noise by default under add-remove."""
         return self.release.count or self._counts[0]
 
     @property
     def form(self) -> Form:
         """What the privacy calculus needs to know of the study."""
-        w = self.response_weight
-        free = free_square_weight(self.row_radius, self.response_bound, w)
-        square = free if self.relation == "replace-one" else w * w
+        w, ratio = self.response_weight, self.row_radius / self.response_bound
+        is_free = self.relation == "replace-one" and w <= math.sqrt(2) * ratio
+        square = free_square_weight(self.row_radius, self.response_bound, w) if is_free else SQUARE_WEIGHT * ratio**2
         weights = Weights(
             response=w,
             square=square if self.response_square else 0.0,
@@ -246,6 +306,7 @@ class Study(_Document):
         document = self.model_dump(mode="json")
         document["release"] |= {
             "row_radius": self.row_radius,
+            "response_bound": self.response_bound,
             "response_weight": self.response_weight,
             "response_square": self.response_square,
             "count": self.count,

@@ -1,6 +1,6 @@
 r"""From scaled coefficients to the user's units, exactly.
 
-The study maps every range to [−1, 1]: with x̃ = (x − c_x)/h_x and ỹ = (y − c_y)/h_y, the scaled model ỹ = θ₀ + Σθ_k x̃_k says
+The study maps every (typical) range to [−1, 1]: with x̃ = (x − c_x)/h_x and ỹ = (y − c_y)/h_y, the scaled model ỹ = θ₀ + Σθ_k x̃_k says
 
     y = [c_y + h_y(θ₀ − Σ θ_k c_k/h_k)] + Σ (h_y θ_k/h_k) x_k.
 
@@ -35,15 +35,13 @@ def scaled_units(study: Study) -> Units:
 
 def user_units(study: Study) -> Units:
     """The units in which the study's ranges are written."""
-    low, high = study.response.range
-    response, centre = (high - low) / 2, low + (high - low) / 2
+    centre, response = study.response.mapping
     middles = np.zeros(study.d)
     halves = np.ones(study.d)
     row = int(study.intercept)
     for feature in study.features:
         if feature.range is not None:
-            low, high = feature.range
-            middles[row], halves[row] = low + (high - low) / 2, (high - low) / 2
+            middles[row], halves[row] = feature.mapping
         row += len(feature.columns)
     slopes = response * np.diag(1 / halves)
     constant = -response * middles / halves

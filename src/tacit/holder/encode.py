@@ -1,7 +1,7 @@
 r"""Rows as the study sees them: mapped to [−1, 1], shrunk into the ball, on a fixed-point grid.
 
-An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻²⁰, and a block
-has at most 2¹³ rows, so a sum of products over a block is a whole number below 2⁵³: floating-point matrix
+An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻¹⁸, no entry exceeds 4, and
+a block has at most 2¹³ rows, so a sum of products over a block is a whole number of at most 2⁵³: floating-point matrix
 multiplication computes it without any rounding, in any order, on any machine.
 """
 
@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
-from tacit.study import Feature, Study
+from tacit.study import LARGEST_ENTRY, Feature, Study
 
-GRID_BITS = 20
+GRID_BITS = 18
 GRID = 2.0**GRID_BITS
-BLOCK_ROWS = 2 ** (53 - 2 * GRID_BITS)
+BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 
 Block = NDArray[np.float64]
-"""Encoded rows, one per column: shape (d + 1, rows), the response last, in units of 2⁻²⁰."""
+"""Encoded rows, one per column: shape (d + 1, rows), the response last, in units of 2⁻¹⁸."""
 
 
 @dataclass
@@ -45,17 +45,18 @@ class Encoder:
         self._numeric: list[tuple[int, str]] = [(d, study.response.name)]
         self._categorical: list[tuple[int, Feature, pa.Array]] = []
         row = int(study.intercept)
-        ranges = [(d, study.response.range)]
+        mappings = [(d, study.response.mapping, (-1.0, 1.0))]
         for feature in study.features:
             if feature.range is not None:
                 self._numeric.append((row, feature.name))
-                ranges.append((row, feature.range))
+                mappings.append((row, feature.mapping, feature.limits))
             else:
                 self._categorical.append((row, feature, pa.array(feature.all_levels, pa.string())))
             row += len(feature.columns)
-        for row, (low, high) in ranges:
-            self._middle[row] = low + (high - low) / 2
-            self._factor[row] = GRID / ((high - low) / 2)
+        self._limits = np.array([[-GRID], [GRID]]) * np.ones(d + 1)
+        for row, (middle, half), limits in mappings:
+            self._middle[row], self._factor[row] = middle, GRID / half
+            self._limits[:, row] = np.array(limits) * GRID
         # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short of the radius.
         self._radius = None if study.row_radius >= study.longest_row else study.row_radius * GRID - np.sqrt(d)
         self._bound = np.floor(study.response_bound * GRID)
@@ -85,7 +86,7 @@ class Encoder:
         return block
 
     def _mapped(self, numbers: list[NDArray[np.float64]], codes: list[NDArray[np.int64]]) -> Block:
-        """Columns centred on their ranges and in grid units; categories as 0 and 2²⁰; missing as NaN."""
+        """Columns centred on their ranges and in grid units; categories as 0 and 2¹⁸; missing as NaN."""
         block = np.empty((self.study.d + 1, len(numbers[0])))
         with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
             for (row, _), column in zip(self._numeric, numbers, strict=True):
@@ -116,9 +117,10 @@ class Encoder:
     def _clamp(self, block: Block) -> None:
         if self.diagnostics is not None:
             for row, name in self._numeric:
-                outside = int(np.count_nonzero(np.abs(block[row]) > GRID * (1 + 1e-12)))
+                low, high = self._limits[:, row] * (1 + 1e-12)
+                outside = int(np.count_nonzero((block[row] < low) | (block[row] > high)))
                 self.diagnostics.clamped[name] = self.diagnostics.clamped.get(name, 0) + outside
-        np.clip(block, -GRID, GRID, out=block)
+        np.clip(block, self._limits[0, :, None], self._limits[1, :, None], out=block)
 
     def _shrink(self, block: Block, squares: NDArray[np.float64]) -> None:
         """Multiply the whole row, response included, by min(1, R/‖x‖)."""
@@ -147,7 +149,11 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
         message = f"the table needs exactly one column named {name!r}"
         raise TableError(message)
     column = batch.column(index)
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    plain = pc.cast(values, pa.string()) if pa.types.is_string_view(values.type) else values  # Arrow cannot take from views
+    return pc.take(plain, column.indices)
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
@@ -164,6 +170,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
 def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = _column(batch, name)
     if pa.types.is_floating(column.type):  # whole numbers that met a missing value on their way through pandas
+        column = pc.cast(column, pa.float64())
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
         if pc.all(pc.equal(column, pc.floor(column))).as_py() is not False:
             column = pc.cast(column, pa.int64(), safe=False)

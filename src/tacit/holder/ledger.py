@@ -192,7 +192,8 @@ class Ledger:
                         database.execute("ROLLBACK")
                     raise
         except (sqlite3.Error, OSError, ValueError) as error:
-            message = f"the ledger {str(self.path)!r} cannot be used: {error}"
+            reason = "".join(letter if letter.isprintable() else " " for letter in str(error)[:200])  # SQLite quotes what is damaged
+            message = f"the ledger {str(self.path)!r} cannot be used: {reason}"
             raise LedgerError(message) from None
 
 

@@ -110,7 +110,7 @@ def _provenance(mechanism: Mechanism, sampler: Sampler | None) -> dict[str, Any]
 
 
 def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler) -> list[float]:
-    """Round whole steps of 2⁻⁴⁰ to the lattice and add noise there; only the sum becomes a float."""
+    """Round whole steps of 2⁻³⁶ to the lattice and add noise there; only the sum becomes a float."""
     values = [value for part, _ in parts for value in part]
     noise = sampler([sd for part, sd in parts for _ in part], lattice)
     return [_float(_to_lattice(value, lattice) + step, lattice) for value, step in zip(values, noise, strict=True)]

@@ -17,14 +17,14 @@ from tacit.holder.encode import GRID_BITS, Diagnostics, Encoder
 from tacit.study import Study
 
 STEP_BITS = 2 * GRID_BITS
-"""Sums of products are whole multiples of 2⁻⁴⁰."""
+"""Sums of products are whole multiples of 2⁻³⁶."""
 _BLOCKS_PER_FLUSH = 512
-"""Block sums below 2⁵³ that fit into a 64-bit accumulator with a bit to spare."""
+"""Block sums of at most 2⁵³ that fit into a 64-bit accumulator with a bit to spare."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Number of rows and the (d + 1)-square matrix Σ (x, y)(x, y)' in whole steps of 2⁻⁴⁰ (Python integers)."""
+    """Number of rows and the (d + 1)-square matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers)."""
 
     n: int
     gram: NDArray[Any]

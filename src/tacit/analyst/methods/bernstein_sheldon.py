@@ -26,15 +26,15 @@ the Gaussian is restricted instead, by a preconditioned Crank–Nicolson move th
 from the centred conditional, ρ² + h² = 1. It is an independent draw (h = 1) unless rejections are frequent; h is tuned per holder
 in warm-up. "statistics" in the acceptance is the fraction of these moves that stayed inside. Inside the cone b_n ≥ b.
 
-What the method assumes and does not say. Step 1 takes G_j as Gaussian, steps 2 and 3 as Wishart: no joint law has both
-conditionals, and the difference matters where few rows or much noise leave Γ itself loosely known. Published counts are used as exact.
+Limits. Step 1 takes G_j as Gaussian, steps 2 and 3 as Wishart, and no joint law has both conditionals. At d = 2 and 10 rows per holder
+log σ² was off by a third of its posterior sd; at 50 rows by less than a tenth. Features have mean 0. Published counts are used as exact.
+Direction (i, k) takes about s_j²/(2n_jλ_iλ_k) iterations to forget its start: where noise outweighs the data, heed R-hat.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
@@ -190,19 +190,26 @@ def draw_coefficients(key: jax.Array, total: jax.Array, problem: Problem) -> tup
     key_variance, key_theta = random.split(key)
     gram, moment = total[:-1, :-1], total[:-1, -1]
     root = jnp.linalg.cholesky(gram + problem.precision)
-    centre = jax.scipy.linalg.cho_solve((root, True), moment + problem.precision @ problem.mean)
+    half = solve(root, moment + problem.precision @ problem.mean)
+    centre = solve(root, half, transposed=True)
     residual = jnp.append(-centre, 1.0)
     shift = centre - problem.mean
     rate = problem.rate + 0.5 * (residual @ total @ residual + shift @ problem.precision @ shift)
     noise_variance = rate / gamma(key_variance, problem.shape + problem.counts.sum() / 2)
     standard = random.normal(key_theta, centre.shape)
-    return centre + jnp.sqrt(noise_variance) * solve_triangular(root.T, standard), noise_variance
+    return solve(root, half + jnp.sqrt(noise_variance) * standard, transposed=True), noise_variance
 
 
 def inverse_wishart(key: jax.Array, scale: jax.Array, degrees: jax.Array) -> jax.Array:
     r"""$IW(Ψ, ν)$: with $Ψ = LL'$ and T of Bartlett, $TT' \sim W(I, ν)$, it is $X'X$ for $X = T^{-1}L'$."""
-    root = solve_triangular(bartlett(key, degrees, len(scale)), jnp.linalg.cholesky(scale).T, lower=True)
+    factor = bartlett(key, degrees, len(scale))
+    root = jax.lax.linalg.triangular_solve(factor, jnp.linalg.cholesky(scale).T, left_side=True, lower=True)
     return root.T @ root
+
+
+def solve(lower: jax.Array, vector: jax.Array, *, transposed: bool = False) -> jax.Array:
+    """Solve Lx = v, or L'x = v."""
+    return jax.lax.linalg.triangular_solve(lower, vector[:, None], left_side=True, lower=True, transpose_a=transposed)[:, 0]
 
 
 def joint_covariance(state: State) -> jax.Array:
