@@ -10,6 +10,9 @@ iterated to a fixed point; given it, (θ, c) is Gaussian. What remains is two-di
 - σ², the residual variance of shrunk rows. It is read off y'y − 2θ'z + θ'Sθ = Σe² where y'y is published (that sum has
   mean nσ², and variance 2nσ⁴ plus that of its noise), and is left to the prior where it is not. Using shrunk rows' own
   residual variance makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
+- φ, how far holders' own coefficients lie from the common ones: θ_j ~ N(θ, φ²I) adds φ²S̄_jS̄_j' to Ω_j. Holders that differ
+  (other instruments, other patients) would otherwise be weighted by noise alone, and the more exact the releases, the more
+  one odd holder would pull. φ is chosen by marginal likelihood, 0 where holders agree; with one holder there is nothing to learn.
 - τ, one scale for all coefficients but the intercept: θ_k − m_k is τ√C_kk times a Student variable with 2 degrees of
   freedom, τ uniform on (0, 1]. It keeps a fit from chasing noise when the releases hold little: τ is then small and the
   prediction close to the mean, while the heavy tails let a coefficient that stands out stand. The Student law is handled by
@@ -38,6 +41,10 @@ DEGREES = 2.0
 ROUNDS = 60
 TOLERANCE = 1e-3
 """The fixed point is reached when no E[θ_k²] moves by more than this share."""
+DISAGREEMENTS = np.concatenate([[0.0], np.geomspace(1e-3, 0.3, 13)])
+"""Values of φ."""
+PILOT_SCALE = 0.2
+"""τ at which φ is chosen."""
 _HERMITE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))
 """Gauss–Hermite nodes and weights for log σ²."""
 
@@ -54,7 +61,7 @@ class _Node:
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """Mixture over the scale of the coefficients and the residual variance."""
-    facts = _facts(evidence)
+    facts = _agreeing(_facts(evidence), evidence, prior, settings)
     basis = facts.grams.basis
     nodes: list[_Node] = []
     for tau in SCALES:
@@ -67,6 +74,19 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
             node = model.gaussian(math.exp(centre + sd * place))
             nodes.append(replace(node, log_weight=node.log_weight + math.log(weight * tau)))
     return _mixture(nodes, basis, _unshrunk(evidence, facts))
+
+
+def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Settings) -> "_Facts":
+    """The facts with the φ of highest marginal likelihood."""
+    if evidence.holders == 1:
+        return facts
+
+    def fitness(disagreement: float) -> float:
+        model = _Model(replace(facts, disagreement=disagreement), prior, PILOT_SCALE, intercept=evidence.intercept)
+        variance = settings.noise_variance or math.exp(model.log_noise_variance(evidence, prior)[0])
+        return model.gaussian(variance).log_weight
+
+    return replace(facts, disagreement=max(DISAGREEMENTS, key=fitness))
 
 
 def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
@@ -100,6 +120,7 @@ class _Facts:
     moments: Array  # (J, d): U'ẑ_j
     moment_variance: Array  # (J,): σ_z²
     sampling: Array  # (J, d, d): S̄_j without its negative part
+    disagreement: float = 0.0  # φ
 
 
 def _facts(evidence: Evidence) -> _Facts:
@@ -160,6 +181,8 @@ class _Model:
         d = len(self.mean)
         total = noise_variance * facts.sampling + _spread(found.own_variance, self.second)
         total += facts.moment_variance[:, None, None] * np.eye(d)
+        if facts.disagreement > 0:
+            total += facts.disagreement**2 * facts.sampling @ facts.sampling
         root = np.linalg.cholesky(total)
         shared = found.sizes[:, None, None] * _square_root(_spread(found.shared_variance, self.second))
         design = np.linalg.solve(root, np.concatenate([found.mean, shared, self.residual[..., None]], axis=2))
