@@ -94,7 +94,8 @@ class Feature(_Document):
     """A numeric feature with a public `range`, or a categorical one with public `levels`.
 
     `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given; values are still clamped
-    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference. A level outside the list is an error unless `other` names the level that takes it.
+    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference; a level
+    outside the list is an error unless `other` names the level that takes it.
     """
 
     name: Name

@@ -12,7 +12,7 @@ iterated to a fixed point; given it, (θ, c) is Gaussian. What remains is two-di
   residual variance makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
 - φ, how far holders' own coefficients lie from the common ones: θ_j ~ N(θ, φ²I) adds φ²S̄_jS̄_j' to Ω_j. Holders that differ
   (other instruments, other patients) would otherwise be weighted by noise alone, and the more exact the releases, the more
-  one odd holder would pull. φ is chosen by marginal likelihood, 0 where holders agree; with one holder there is nothing to learn.
+  one odd holder would pull. φ is chosen by marginal likelihood, and is 0 unless holders clearly disagree.
 - τ, one scale for all coefficients but the intercept: θ_k − m_k is τ√C_kk times a Student variable with 2 degrees of
   freedom, τ uniform on (0, 1]. It keeps a fit from chasing noise when the releases hold little: τ is then small and the
   prediction close to the mean, while the heavy tails let a coefficient that stands out stand. The Student law is handled by
@@ -43,6 +43,8 @@ TOLERANCE = 1e-3
 """The fixed point is reached when no E[θ_k²] moves by more than this share."""
 DISAGREEMENTS = np.concatenate([[0.0], np.geomspace(1e-3, 0.3, 13)])
 """Values of φ."""
+CLEARLY = 3.0
+"""Log-likelihood by which a φ above 0 must be better: holders are taken to agree until the releases say otherwise."""
 PILOT_SCALE = 0.2
 """τ at which φ is chosen."""
 _HERMITE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))
@@ -86,7 +88,9 @@ def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Setti
         variance = settings.noise_variance or math.exp(model.log_noise_variance(evidence, prior)[0])
         return model.gaussian(variance).log_weight
 
-    return replace(facts, disagreement=max(DISAGREEMENTS, key=fitness))
+    scores = np.array([fitness(disagreement) for disagreement in DISAGREEMENTS])
+    best = int(np.argmax(scores))
+    return replace(facts, disagreement=float(DISAGREEMENTS[best])) if scores[best] > scores[0] + CLEARLY else facts
 
 
 def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
