@@ -42,17 +42,18 @@ def mixing(draws: Array) -> Mixing:
     """Diagnostics of draws with axes (chain, draw, quantity)."""
     array_stats: Any = import_module("arviz_stats.base").array_stats  # half a second or more: only where there are draws
     axes = {"chain_axis": 0, "draw_axis": 1}
-    return Mixing(
-        np.atleast_1d(array_stats.ess(draws, method="bulk", **axes)),
-        np.atleast_1d(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)),
-        np.atleast_1d(array_stats.rhat(draws, method="rank", **axes)),
-    )
+    with np.errstate(invalid="ignore", divide="ignore"):  # a chain that never moved has no R-hat: NaN, which is stuck
+        return Mixing(
+            np.atleast_1d(array_stats.ess(draws, method="bulk", **axes)),
+            np.atleast_1d(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)),
+            np.atleast_1d(array_stats.rhat(draws, method="rank", **axes)),
+        )
 
 
 def verdict(draws: Draws, found: Mixing) -> Verdict:
     """Judge a run by its worst quantity."""
-    size = np.nanmin(np.minimum(found.bulk, found.tail))
-    rhat = np.nanmax(found.rhat)
+    size = np.min(np.minimum(found.bulk, found.tail))
+    rhat = np.max(found.rhat)
     accepted = min((float(rates.min()) for rates in draws.acceptance.values()), default=1.0)
     if not np.isfinite([size, rhat]).all() or rhat > STUCK_RHAT or accepted < STUCK_ACCEPTANCE:
         return Verdict.STUCK

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.outcome import Draws, Mixture, Outcome, Student
@@ -28,6 +29,7 @@ class Settings:
     warmup: int = 1000
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
+    sampler: Literal["nuts", "metropolis"] = "metropolis"  # how normal-x samples
     on_progress: Callable[[Progress], None] = lambda _progress: None
 
 
