@@ -33,7 +33,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/samplers.py --check
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv demo site
