@@ -11,10 +11,11 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
 
     Example: `tacit demo --out demo`
     """
+    from tacit.cli.fit import fit
     from tacit.cli.ledger import show
     from tacit.cli.publish import publish
     from tacit.cli.study import check
-    from tacit.demonstration import write_hospitals
+    from tacit.demonstration import RESIDUAL_SD, TRUTH, write_hospitals
     from tacit.errors import TableError
 
     try:
@@ -42,6 +43,11 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
     first = tables["north"].parent / "ledger.db"
     _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {first}")
     show(first)
+    posterior = analyst / "posterior.parquet"
+    _say(f"5. The analyst infers the coefficients from the three files alone.\n$ tacit fit {analyst} --out {posterior}")
+    fit([analyst], out=posterior)
+    truth = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
+    typer.echo(f"\nThe data were made with: {truth}; residual sd {RESIDUAL_SD:g}.")
     _say(f"Open {analyst / 'north.json'} and {study} to see what crossed the wall, and on what terms.")
 
 

@@ -20,6 +20,9 @@ def fit(
     draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
+    sampler: Annotated[
+        Literal["nuts", "metropolis"], typer.Option(help="How normal-x samples: by gradients, or as the 2023 paper did.")
+    ] = "nuts",
     noise_variance: Annotated[float | None, typer.Option(help="Residual variance, in scaled units, where a method holds it fixed.")] = None,
     trusted_key: Annotated[list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")] = None,
     *,
@@ -28,7 +31,8 @@ def fit(
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
 
-    Methods: fixed-s-fast (closed form, the default), fixed-s, normal-x, bernstein-sheldon (samplers), ada-ssp (a point).
+    Methods: noise-aware (the default), exact-fixed-s, fixed-s-fast (computed); normal-x, fixed-s, bernstein-sheldon (sampled);
+    ada-ssp (a point). docs/methods.md says when which.
 
     Example: `tacit fit north.json south.json east.json --method fixed-s --out posterior.parquet`
     """
@@ -42,7 +46,7 @@ def fit(
     refuse_unwritable(out)
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     with draws_bar() as on_progress:
-        settings = Settings(chains, draws, warmup, seed, noise_variance, on_progress)
+        settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
         posterior = fit_collection(collection, method or DEFAULT_METHOD, prior=prior, settings=settings)
     posterior.save(out)
     found = posterior.summary()
