@@ -28,7 +28,9 @@ MOST_STRETCH = 1e4
 LARGEST_ENTRY = 4.0
 """Largest entry of an encoded row after shrinking: what keeps sums of products exact (holder/encode.py)."""
 NEAR_SPHERE = 0.3
-"""Default row radius over the root mean square norm: nearly every row is longer, and is put on the sphere."""
+"""Default row radius over the usual row, without an intercept: nearly every row is longer, and is put on the sphere."""
+NEAR_USUAL = 0.8
+"""The same with an intercept, which keeps rows from being short: a little under what even spread would give."""
 RESPONSE_SHARE = 0.8
 """Default response bound without an intercept: a row of usual length is clipped where its response passes this share."""
 SQUARE_WEIGHT = 0.3
@@ -39,7 +41,7 @@ EIGENVALUE_WEIGHT = 1 / 2
 """Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or seven (add-remove)."""
 
 LEAST_RADIUS = 1e-3
-"""Smallest row radius: a thousand steps of the encoding's grid, so that rounding stays small beside it."""
+"""Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small beside it."""
 
 
 def _printable(text: str) -> str:
@@ -238,8 +240,8 @@ class Study(_Document):
 
     @cached_property
     def row_radius(self) -> float:
-        """R: longer rows are shrunk to it. Default: near the sphere, that is 1 with an intercept (no row is shorter)."""
-        default = max(NEAR_SPHERE * self.usual_row, 1.0 if self.intercept else 0.0)
+        """R: longer rows are shrunk to it. Default: a share of the usual row, and 1 at least with an intercept."""
+        default = max(NEAR_USUAL * self.usual_row, 1.0) if self.intercept else NEAR_SPHERE * self.usual_row
         return min(default if self.release.row_radius is None else self.release.row_radius, self.longest_row)
 
     @property

@@ -210,7 +210,7 @@ def test_study_check_explains(tacit):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ('relation = "add-remove"', "n is not published"),
+        ('relation = "add-remove"\nrelease.count = "withheld"', "n is not published"),
         ('relation = "add-remove"\nrelease.count = "noisy"', "n is published with noise of sd"),
         ('relation = "add-remove"\nrelease.count = "public"', "outside the guarantee"),
         ('missing = "impute"', "becomes the middle of its range"),

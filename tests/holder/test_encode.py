@@ -54,9 +54,11 @@ def one_row(study, **values):
 # The reference.
 
 
-def centred(value, bounds):
-    low, high = bounds
-    return min(1.0, max(-1.0, (value - (low + high) / 2) / ((high - low) / 2)))
+def centred(value, bounds, typical=None):
+    """Clamp to the range; then map the range, or what is typical, to [−1, 1]."""
+    value = min(bounds[1], max(bounds[0], value))
+    low, high = typical or bounds
+    return (value - (low + high) / 2) / ((high - low) / 2)
 
 
 def dummies(feature, level):
@@ -71,7 +73,7 @@ def encode_row(study, row):
         return [0] * (study.d + 1)
     x = [1.0] if study.intercept else []
     for feature in study.features:
-        x += [centred(row[feature.name], feature.range)] if feature.range else dummies(feature, row[feature.name])
+        x += [centred(row[feature.name], feature.range, feature.typical)] if feature.range else dummies(feature, row[feature.name])
     y = centred(row[study.response.name], study.response.range)
     norm = math.sqrt(sum(value * value for value in x))
     radius = study.row_radius - math.sqrt(study.d) * STEP  # a hair inside, so that rounding cannot leave the ball
@@ -123,6 +125,29 @@ def test_statistics_are_those_of_the_reference(intercept, form):
     found = statistics(study, columns)
     assert found.n == 400
     assert found.gram.tolist() == reference(study, rows)
+
+
+@pytest.mark.parametrize("form", [{}, {"row_radius": 4.0}, {"row_radius": 1.2, "response_bound": 0.3}], ids=str)
+def test_statistics_with_typical_intervals_are_those_of_the_reference(form):
+    typical = {"a": [40, 60], "b": [-1e-7, 1e-7], "c": [1e6, 3e7]}
+    features = [feature | ({"typical": typical[feature["name"]]} if feature["name"] in typical else {}) for feature in MIXED]
+    study = study_of(features, release=form)
+    assert study.longest_row > 10
+    columns = random_rows(400, 12)
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    assert statistics(study, columns).gram.tolist() == reference(study, rows)
+
+
+def test_the_largest_entries_still_add_up_exactly():
+    """Whole blocks of rows at the largest entry there can be, where a sum of squares comes nearest to 2⁵³."""
+    study = study_of(
+        [{"name": "a", "range": [-4, 4], "typical": [-1, 1]}], intercept=False, release={"row_radius": 4.0, "response_bound": 1.0}
+    )
+    count = 3 * 2**13 + 5
+    gram = statistics(study, {"a": np.full(count, 4.0), "y": np.full(count, 10.0)}).gram
+    single = reference(study, [{"a": 4.0, "y": 10.0}])
+    assert gram.tolist() == [[count * value for value in line] for line in single]
+    assert single[0][0] == 4**2 / STEP**2
 
 
 def test_statistics_of_many_rows_are_exact_sums():

@@ -38,6 +38,7 @@ def publish(
     import json
 
     from tacit.cli.progress import rows_bar
+    from tacit.errors import ReleaseError
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
@@ -49,6 +50,9 @@ def publish(
     book = Ledger(ledger or default_path())
     diagnostics = Diagnostics() if local_diagnostics else None
     refuse_unwritable(out)
+    if out.resolve() in {path.resolve() for path in (study, book.path, *map(Path, data))}:
+        message = f"--out {str(out)!r} would overwrite what is read: choose another"
+        raise ReleaseError(message)
     table = table_of(data, agreement)
     with rows_bar(table.rows) as on_rows:
         release = publish_table(

@@ -14,7 +14,7 @@ from tacit.holder.ledger import Charge, Ledger, now
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.holder.table import table_of
 from tacit.privacy.mechanism import Mechanism
-from tacit.privacy.noise import Sampler, sampler_name, secure_noise
+from tacit.privacy.noise import Sampler, check_sampler, sampler_name, secure_noise
 from tacit.release import Release, check_holder, noise_record
 from tacit.study import Study
 
@@ -57,6 +57,7 @@ def publish(
     mechanism = study.mechanism(epsilon, delta)
     statistics = statistics_of(study, table_of(table, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
     _refuse_unpublishable(study, statistics)
+    check_sampler()
     number = ledger.charge(_charge(study, purpose, mechanism), study.relation, again=again)
     release = signer(privatise(study, statistics, purpose))
     ledger.record(number, release.to_json())

@@ -103,6 +103,7 @@ def _expand(path: str) -> list[Path]:
 
 
 def _files(paths: list[Path], study: Study) -> Table:
+    paths = list({path.resolve(): path for path in paths}.values())  # a file named twice is read once
     names = [feature.name for feature in study.features] + [study.response.name]
     for path in paths:
         if not path.name.endswith(SUFFIXES):

@@ -19,6 +19,11 @@ def sampler_name() -> str:
     return f"discrete Gaussian, OpenDP {version('opendp')}"
 
 
+def check_sampler() -> None:
+    """Load the sampler and draw once, so that one that does not work is found before anything is paid."""
+    secure_noise([1.0], -32)
+
+
 def secure_noise(sds: Sequence[float], lattice: int) -> list[int]:
     """Independent discrete Gaussians with the given standard deviations, in steps of 2**`lattice`."""
     noise: list[int] = []
