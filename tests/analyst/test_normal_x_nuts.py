@@ -1,0 +1,327 @@
+"""`normal-x` by gradient: its density against SciPy's, its draws against Metropolis, Geweke's test, calibration and mixing.
+
+False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it was taken once). A wrong kernel
+must reach 1e-6.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from calibration import Model, assert_recovers, geweke, smallest, standard_error
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from simulated import conjugate_moments, evidence_of
+
+from tacit.analyst.diagnostics import Verdict, mixing, verdict
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.method import Settings
+from tacit.analyst.methods import normal_x, normal_x_frame, normal_x_nuts
+from tacit.analyst.methods.normal_x_frame import Framed, in_frame
+from tacit.analyst.methods.normal_x_nuts import Hamiltonian, feature_root, gram_factors, point_at, triangle
+from tacit.analyst.prior import Prior
+from tacit.analyst.sampling import double_precision, jax, jnp, random
+from tacit.analyst.wishart import bartlett, gamma
+from tacit.errors import MethodError
+from tacit.privacy.gaussian import multiplier
+from tacit.privacy.sensitivity import Weights, sensitivity
+
+FALSE_ALARM = 1e-4
+REJECTION = 1e-6
+
+
+def prior_of(d: int) -> Prior:
+    root = np.eye(d) + 0.3 * np.tri(d, k=-1)
+    return Prior(np.linspace(0.5, -1.0, d), 0.7 * root @ root.T, 4.0, 2.0, root.T @ root, d + 3.0)
+
+
+# The density against the product of SciPy's, with the Jacobian of the coordinates.
+
+
+def matrices_at(position, framed: Framed):
+    """log σ², Σ and the S_j in the first basis."""
+    entries = position[1:].reshape(framed.problem.counts.shape[0] + 1, -1)
+    q = framed.frame.rotation
+    root, _ = feature_root(entries[0], framed.frame)
+    factors, _ = gram_factors(entries[1:], root, framed)
+    half, halves = q @ jnp.linalg.inv(root), q @ factors
+    return jnp.log(point_at(position, framed).noise_variance), half @ half.T, halves @ halves.swapaxes(-1, -2)
+
+
+def free_entries(position, framed: Framed):
+    log_variance, feature, grams = matrices_at(position, framed)
+    upper = jnp.triu_indices(feature.shape[0])
+    return jnp.concatenate([log_variance[None], feature[upper], grams[:, *upper].ravel()])
+
+
+def centred_density(matrices, evidence: Evidence, prior: Prior) -> float:
+    """Σ, S_j, log σ² and the releases, with θ integrated out, from SciPy."""
+    log_variance, feature, grams = (np.asarray(part) for part in matrices)
+    variance, d, upper = math.exp(log_variance), evidence.d, np.triu_indices(evidence.d)
+    density = stats.invwishart.logpdf(feature, prior.feature_degrees, prior.feature_scale)
+    density += stats.invgamma.logpdf(variance, prior.shape, scale=prior.rate) + log_variance
+    blocks = np.zeros((evidence.holders * d,) * 2)
+    for j, gram in enumerate(grams):
+        sds = np.where(np.eye(d), evidence.gram_sd[j], evidence.off_diagonal_sd[j])[upper]
+        density += stats.wishart.logpdf(gram, evidence.counts[j], feature)
+        density += stats.norm.logpdf(evidence.grams[j][upper], gram[upper], sds).sum()
+        blocks[j * d : (j + 1) * d, j * d : (j + 1) * d] = variance * gram + evidence.moment_sd[j] ** 2 * np.eye(d)
+    stacked = grams.reshape(-1, d)
+    covariance = blocks + stacked @ prior.covariance @ stacked.T
+    return float(density + stats.multivariate_normal.logpdf(evidence.moments.ravel(), stacked @ prior.mean, covariance))
+
+
+@jax.jit
+def look(positions, framed: Framed):
+    """At every position: our log-density, the log-Jacobian of the free entries, and the matrices."""
+    jacobians = jax.vmap(jax.jacobian(free_entries), (0, None))(positions, framed)
+    matrices = jax.vmap(matrices_at, (0, None))(positions, framed)
+    return jax.vmap(point_at, (0, None))(positions, framed).log_density, jnp.linalg.slogdet(jacobians)[1], matrices
+
+
+def density_gaps(evidence: Evidence, prior: Prior, framed: Framed) -> np.ndarray:
+    """Our log-density less SciPy's and the log-Jacobian, at random points, less its mean: 0 where they are the same law."""
+    size = 1 + (evidence.holders + 1) * evidence.d * (evidence.d + 1) // 2
+    with double_precision():
+        density, jacobian, matrices = look(np.random.default_rng(4).normal(size=(6, size)), framed)
+    gaps = (
+        np.asarray(density)
+        - np.asarray(jacobian)
+        - np.array([centred_density(each, evidence, prior) for each in zip(*matrices, strict=True)])
+    )
+    return gaps - gaps.mean()
+
+
+@pytest.mark.parametrize("triangular", [False, True], ids=["frobenius", "triangular"])
+@pytest.mark.parametrize(("d", "noise"), [(1, 2.0), (2, 8.0), (3, 0.5), (3, 50.0)])
+def test_the_density_is_the_centred_one_with_its_jacobian(d, noise, triangular):
+    evidence = evidence_of(d=d, holders=2, noise=noise, rows=9)
+    evidence = replace(evidence, off_diagonal_sd=evidence.gram_sd) if triangular else evidence
+    framed = in_frame(normal_x.problem_of(evidence, prior_of(d)))
+    assert_allclose(density_gaps(evidence, prior_of(d), framed), 0.0, atol=1e-7)
+
+
+def test_a_wrong_density_is_noticed():
+    evidence, prior = evidence_of(d=2, holders=2, noise=8.0, rows=9), prior_of(2)
+    framed = in_frame(normal_x.problem_of(evidence, prior))
+    fewer = framed._replace(problem=framed.problem._replace(counts=np.asarray(framed.problem.counts) - 1))
+    no_jacobian = framed._replace(frame=framed.frame._replace(degrees=np.asarray(framed.frame.degrees) + 2))
+    for wrong in (fewer, no_jacobian):
+        assert np.abs(density_gaps(evidence, prior, wrong)).max() > 0.05
+
+
+# Draws against known or independent answers.
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_vanishing_noise_gives_the_conjugate_posterior(d):
+    exact, prior = evidence_of(d=d, holders=2, noise=0.0), replace(Prior.weak(d), shape=3.0, rate=0.5)
+    mean, covariance, variance = conjugate_moments(exact, prior)
+    draws = normal_x_nuts.fit(exact, prior, Settings(seed=3))
+    for k in range(d):
+        assert_recovers(draws.theta[..., k], mean[k])
+        assert_recovers((draws.theta[..., k] - mean[k]) ** 2, covariance[k, k])
+    assert_recovers(draws.noise_variance, variance)
+
+
+def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float = 1e-6) -> None:
+    """Two runs agree on a mean, (chain, draw) each."""
+    error = abs(first.mean() - second.mean()) / math.hypot(standard_error(first), standard_error(second))
+    assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors apart"
+
+
+@pytest.mark.parametrize(("noise", "triangular"), [(6.0, False), (25.0, True)])
+def test_metropolis_samples_the_same_posterior(noise, triangular):
+    evidence = evidence_of(d=2, holders=2, noise=noise)
+    evidence = replace(evidence, off_diagonal_sd=evidence.gram_sd) if triangular else evidence
+    ours = normal_x_nuts.fit(evidence, prior_of(2), Settings(seed=1))
+    theirs = normal_x.fit(evidence, prior_of(2), Settings(draws=30_000, warmup=2000, seed=2))
+    centre = theirs.mean()
+    for power in (1, 2):
+        for k in range(2):
+            assert_same_mean((ours.theta[..., k] - centre[k]) ** power, (theirs.theta[..., k] - centre[k]) ** power)
+        assert_same_mean(np.log(ours.noise_variance) ** power, np.log(theirs.noise_variance) ** power)
+    assert_same_mean(np.prod(ours.theta - centre, axis=-1), np.prod(theirs.theta - centre, axis=-1))
+
+
+# Geweke's joint test, in one frame for all data; the frame is that of some data.
+
+D, J, COUNTS = 2, 2, np.array([12.0, 7.0])
+SDS = {"gram_sd": np.array([4.0, 9.0]), "off_diagonal_sd": np.array([4.0, 5.0]), "moment_sd": np.array([1.0, 2.0])}
+EMPTY = normal_x.problem_of(Evidence(np.zeros((J, D, D)), np.zeros((J, D)), **SDS, counts=COUNTS), prior_of(D))
+EXAMPLE = np.array([[[20.0, 9.0], [9.0, 11.0]], [[12.0, -8.0], [-8.0, 1.0]]])
+FRAME = in_frame(EMPTY._replace(grams=EXAMPLE)).frame
+
+ORDER = np.argsort(triangle(jnp.arange(1, D * (D + 1) // 2 + 1), D).ravel())[D * (D - 1) // 2 :]  # of the entries of a triangle
+
+
+def coordinates(log_variance, root, factors):
+    """The inverse of the frame's map, written down afresh."""
+    delta = jnp.diagonal(root) ** -2
+    beta = (jnp.eye(D) - root * jnp.sqrt(delta)[:, None])[1, 0]
+    certainty = 1 + FRAME.information[1, 0] * delta[1]
+    below = (beta / FRAME.axes[1, 0, 0] - FRAME.centre[1, 0] / certainty) * jnp.sqrt(certainty / delta[1])
+    feature = jnp.diag((jnp.log(delta) - FRAME.log_centre) / FRAME.log_spread) + jnp.array([[0.0, 0.0], [1.0, 0.0]]) * below
+    t, guess, diagonal = root @ factors, root @ FRAME.factors, jnp.eye(D, dtype=bool)
+    prior_logs = 0.5 * jnp.log(EMPTY.counts[:, None] - jnp.arange(D))[..., None]
+    t, guess = (jnp.where(diagonal, jnp.log(jnp.where(diagonal, matrix, 1.0)), matrix) for matrix in (t, guess))
+    middle = FRAME.weight * guess + jnp.where(diagonal, (1 - FRAME.weight) * prior_logs, 0.0)
+    grams = (t - middle) / FRAME.spread
+    scaled = (log_variance - jnp.log(EMPTY.rate / EMPTY.shape)) * jnp.sqrt(EMPTY.shape)
+    return jnp.concatenate([scaled[None], feature.ravel()[ORDER], grams.reshape(J, -1)[:, ORDER].ravel()])
+
+
+def framed_with(grams, moments) -> Framed:
+    return Framed(normal_x_frame.rotated(EMPTY._replace(grams=grams, moments=moments), FRAME.rotation), FRAME)
+
+
+def draw_state(key):
+    """θ, σ², Σ and S_j from the prior, by ways that share nothing with the frame."""
+    key_theta, key_variance, key_feature, key_grams = random.split(key, 4)
+    prior = prior_of(D)
+    theta = jnp.array(prior.mean) + jnp.linalg.cholesky(jnp.array(prior.covariance)) @ random.normal(key_theta, (D,))
+    variance = prior.rate / gamma(key_variance, jnp.array(prior.shape))
+    q = FRAME.rotation
+    scale = jnp.linalg.cholesky(jnp.linalg.inv(q.T @ EMPTY.feature_scale @ q)) @ bartlett(key_feature, EMPTY.feature_degrees, D)
+    half = jnp.linalg.cholesky(jnp.linalg.inv(scale @ scale.T))
+    position = coordinates(jnp.log(variance), jnp.linalg.inv(half), half @ bartlett(key_grams, EMPTY.counts, D))
+    known = 1 + D * (D + 1) // 2
+    point = point_at(position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
+    return normal_x_nuts.State(theta, variance, position, point, jnp.log(0.35), jnp.zeros(known), jnp.ones(known))
+
+
+def draw_data(key, state):
+    key_grams, key_moments = random.split(key)
+    _, _, grams = matrices_at(state.position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
+    upper = jnp.triu(random.normal(key_grams, (J, D, D)))
+    noise = EMPTY.gram_sds * (upper + jnp.triu(upper, 1).swapaxes(-1, -2))
+    factor = normal_x.covariance_factor(grams, state.noise_variance, EMPTY)
+    return framed_with(grams + noise, grams @ state.theta + (factor @ random.normal(key_moments, (J, D, 1)))[..., 0])
+
+
+def refresh(state, framed: Framed):
+    return state._replace(point=point_at(state.position, framed))
+
+
+def summaries(state):
+    log_variance, feature, grams = matrices_at(state.position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
+    sizes = [
+        jnp.linalg.slogdet(grams)[1],
+        jnp.log(jnp.trace(grams, axis1=1, axis2=2)),
+        jnp.linalg.slogdet(feature)[1][None],
+        feature[0, :1],
+    ]
+    return jnp.concatenate([state.theta, log_variance[None], state.noise_variance[None], feature[0, 1:], *sizes])
+
+
+@dataclass(frozen=True)
+class OneRowMore(Hamiltonian):
+    """χ² with one degree too many."""
+
+    def step(self, key, state, framed, gain):
+        framed = framed._replace(problem=framed.problem._replace(counts=framed.problem.counts + 1))
+        return super().step(key, refresh(state, framed), framed, gain)
+
+
+def joint_test(kernel, **size) -> float:
+    with double_precision():
+        return smallest(geweke(Model(kernel, draw_state, draw_data, summaries, refresh), random.key(2), **size))
+
+
+def test_geweke():
+    assert joint_test(Hamiltonian(), replicates=500, rounds=40) > FALSE_ALARM
+
+
+def test_geweke_notices_a_degree_of_freedom_too_many():
+    assert joint_test(OneRowMore(), replicates=500, rounds=40) < REJECTION
+
+
+@pytest.mark.slow
+def test_geweke_at_length():
+    assert joint_test(Hamiltonian(), replicates=4000, rounds=100) > FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_are_uniform():
+    """Simulation-based calibration of `fit` as a whole, the choice of the frame included; every draw is nearly independent."""
+    rng, prior, replicates, draws = np.random.default_rng(8), prior_of(2), 480, 15
+    ranks = np.zeros((replicates, 4))
+    for r in range(replicates):
+        truth, evidence = draw_evidence(rng, prior)
+        found = normal_x_nuts.fit(evidence, prior, Settings(chains=1, draws=draws * 8, warmup=512, seed=r))
+        values = np.column_stack([found.theta[0], found.theta[0].prod(1), found.noise_variance[0]])[7::8]
+        ranks[r] = np.sum(values < truth, axis=0)
+    p_values = [stats.chisquare(np.bincount(column.astype(int), minlength=draws + 1)).pvalue for column in ranks.T]
+    assert smallest(np.array(p_values)) > FALSE_ALARM
+
+
+def draw_evidence(rng: np.random.Generator, prior: Prior) -> tuple[np.ndarray, Evidence]:
+    """Truth (θ, θ_1θ_2, σ²) from the prior, and two holders' releases with noise of the size of their Gram matrices."""
+    feature = stats.invwishart(prior.feature_degrees, prior.feature_scale).rvs(random_state=rng)
+    variance = float(stats.invgamma(prior.shape, scale=prior.rate).rvs(random_state=rng))
+    theta = rng.multivariate_normal(prior.mean, prior.covariance)
+    rows = COUNTS.astype(int)
+    tables = [rng.multivariate_normal(np.zeros(2), feature, n) for n in rows]
+    upper = np.triu(
+        rng.normal(size=(J, 2, 2)) * np.where(np.eye(2), *(SDS[name][:, None, None] for name in ("gram_sd", "off_diagonal_sd")))
+    )
+    grams = np.array([x.T @ x for x in tables]) + upper + np.triu(upper, 1).swapaxes(1, 2)
+    moments = np.array([x.T @ (x @ theta + math.sqrt(variance) * rng.normal(size=len(x))) for x in tables])
+    moments += SDS["moment_sd"][:, None] * rng.normal(size=(J, 2))
+    return np.array([*theta, theta.prod(), variance]), Evidence(grams, moments, **SDS, counts=COUNTS)
+
+
+# Mixing on the paper's simulated design.
+
+
+def simulated(d: int, holders: int, *, rows: int, seed: int = 0) -> tuple[Evidence, Prior]:
+    """θ ~ N(0, I), Σ ~ IW(V'V, d + 1), σ² = 1, ε = 1, δ = 1/n, replace-one. Bounds are the data's maxima, as in the paper: a leak."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d))
+    scale = root.T @ root
+    x = rng.normal(size=(rows, d)) @ np.linalg.cholesky(np.atleast_2d(stats.invwishart(d + 1, scale).rvs(random_state=rng))).T
+    y = x @ rng.normal(size=d) + rng.normal(size=rows)
+    bound = sensitivity(np.linalg.norm(x, axis=1).max(), np.abs(y).max(), Weights(1.0), "replace-one")
+    sd = np.full(holders, multiplier(1.0, 1 / rows) * bound)
+    x, y = x.reshape(holders, -1, d), y.reshape(holders, -1)
+    full = sd[0] * rng.normal(size=(holders, d, d))
+    grams = x.swapaxes(1, 2) @ x + (full + full.swapaxes(1, 2)) / 2
+    moments = np.einsum("jni,jn->ji", x, y) + sd[0] * rng.normal(size=(holders, d))
+    counts = np.full(holders, rows / holders)
+    return Evidence(grams, moments, sd, sd / math.sqrt(2), sd, counts), Prior(np.zeros(d), np.eye(d), 20.0, 0.5, scale, d + 1.0)
+
+
+SLOW_CELLS = [
+    pytest.param(*cell, marks=pytest.mark.slow) for cell in [(10, 5, 100_000), (10, 10, 10_000), (20, 10, 10_000), (20, 10, 100_000)]
+]
+
+
+@pytest.mark.parametrize(("d", "holders", "rows"), [(2, 1, 100_000), (5, 5, 10_000), *SLOW_CELLS])
+def test_chains_converge(d, holders, rows):
+    """Swamped directions included: at d = 5 some eigenvalues of Σ are below a tenth of the noise."""
+    draws = normal_x_nuts.fit(*simulated(d, holders, rows=rows), Settings())
+    found = mixing(np.concatenate([draws.theta, draws.noise_variance[..., None]], -1))
+    assert verdict(draws, found) is Verdict.CONVERGED
+    assert draws.acceptance["undiverged"].min() > 0.99
+
+
+# The contract of every method.
+
+
+def test_a_seed_fixes_the_chains_and_progress_is_told():
+    evidence, heard = evidence_of(holders=2), []
+    settings = Settings(seed=7, on_progress=heard.append)
+    first, second = (normal_x_nuts.fit(evidence, prior_of(2), settings) for _ in range(2))
+    other = normal_x_nuts.fit(evidence, prior_of(2), replace(settings, seed=8))
+    assert_array_equal(first.theta, second.theta)
+    assert not np.array_equal(first.theta, other.theta)
+    assert first.theta.shape == (4, 1000, 2)
+    assert heard[-1].done == heard[-1].total == 2000
+    assert set(heard[-1].acceptance) == {"trajectory", "undiverged"}
+
+
+@pytest.mark.parametrize(("counts", "message"), [(np.array([60.0, 1.0, 60.0]), "2 rows or more"), (None, "publish counts")])
+def test_missing_rows_are_refused(counts, message):
+    with pytest.raises(MethodError, match=message):
+        normal_x_nuts.fit(replace(evidence_of(), counts=counts), prior_of(2), Settings())
