@@ -43,6 +43,7 @@ class Forecast:
     epsilon: float
     names: tuple[str, ...]
     widths: Array
+    scaled_sampling: Array  # what sampling alone would leave of those below
     scaled_widths: Array  # by encoded column; for a numeric feature the unit is the response's whole range over the feature's whole range
     privacy_share: Array
 
@@ -140,7 +141,7 @@ def _posterior(study: Study, evidence: Evidence) -> Posterior:
 def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:
     widths, bare = _widths(private, "user"), _widths(sampling, "user")
     share = np.clip(1 - (bare / widths) ** 2, 0.0, 1.0)
-    return Forecast(epsilon, private.names(), widths, _widths(private, "scaled"), share)
+    return Forecast(epsilon, private.names(), widths, _widths(sampling, "scaled"), _widths(private, "scaled"), share)
 
 
 def _widths(posterior: Posterior, units: UnitsName) -> Array:

@@ -93,9 +93,8 @@ def _draw(forecasts: list["Forecast"], path: Path) -> None:
         thick = 0.8 / len(forecasts)
         for k, found in enumerate(forecasts):
             at = places + (k - (len(forecasts) - 1) / 2) * thick
-            bare = found.scaled_widths * np.sqrt(1 - found.privacy_share[-len(names) :])
             panel.barh(at, found.scaled_widths, 0.9 * thick, color=f"C{k}", alpha=0.4, label=f"ε = {found.epsilon:g}")
-            panel.barh(at, bare, 0.9 * thick, color=f"C{k}")
+            panel.barh(at, found.scaled_sampling, 0.9 * thick, color=f"C{k}")
         panel.set_yticks(places, names)
         panel.invert_yaxis()
         panel.set_xlabel("width of the 90 % interval, scaled units (solid: what sampling alone would leave)")
