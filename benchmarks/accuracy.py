@@ -150,7 +150,7 @@ def best_ridge(gram: np.ndarray, moment: np.ndarray, x_test: np.ndarray, y_test:
 def diffprivlib_error(data: Data, runs: int) -> float:
     try:
         from diffprivlib.models import LinearRegression
-    except ModuleNotFoundError:
+    except ImportError:  # not installed, or not with a scikit-learn it knows: pip install 'tacit[bench]'
         return math.nan
     x, y, x_test, y_test = data
     bounds = (x.min(axis=0), x.max(axis=0))

@@ -30,9 +30,10 @@ PROBABILITY = 0.9
 
 @dataclass(frozen=True)
 class Guess:
-    """What the planner assumes of the data: the share of the response's variance that features explain."""
+    """What the planner assumes of the data: how much features explain, and how much of their (typical) intervals they fill."""
 
     r_squared: float = 0.3
+    fill: float = 1.0
     response_sd: float = 0.3  # in units of half the response's range
 
 
@@ -77,7 +78,7 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
     table: dict[str, NDArray[np.generic]] = {}
     for feature in study.features:
         if feature.range is not None:
-            values = rng.uniform(-1, 1, rows)
+            values = rng.uniform(-guess.fill, guess.fill, rows)
             middle, half = feature.mapping
             table[feature.name] = middle + half * values
             encoded.append(values)

@@ -22,6 +22,7 @@ def plan(
         typer.Option(help="Find the epsilon at which each slope, as a share of response range over feature range, is this well known."),
     ] = None,
     r_squared: Annotated[float, typer.Option(min=0, max=0.99, help="Guess: share of the response's variance that features explain.")] = 0.3,
+    fill: Annotated[float, typer.Option(min=0.01, max=1, help="Guess: share of their typical intervals that features fill.")] = 1.0,
     picture: Annotated[Path | None, typer.Option(help="Also draw it, to a .svg or .png file (needs tacit[plots]).")] = None,
     *,
     as_json: Json = False,
@@ -38,7 +39,7 @@ def plan(
     agreement = Study.load(study)
     holders = [int(count) for count in _numbers(rows, "--rows")]
     budgets = _numbers(epsilon, "--epsilon") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared)
+    guess = Guess(r_squared=r_squared, fill=fill)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = epsilon_for(agreement, holders, width, guess) if width is not None else None
     if picture is not None:
@@ -51,7 +52,7 @@ def plan(
         typer.echo(json.dumps({"forecasts": facts, "epsilon_for_width": needed}))
         return
     typer.echo(
-        f"expected width of 90 % intervals, in user units (share of their variance due to privacy noise); R² guessed {r_squared:g}\n"
+        f"expected width of 90 % intervals, in user units (share of their variance due to privacy noise); R² guessed {r_squared:g}, fill {fill:g}\n"
     )
     typer.echo(_table(forecasts))
     if width is not None:
