@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.document import MOST_BYTES, refuse_unwritable, write_whole
 from tacit.errors import ReleaseError
-from tacit.release import MOST_BYTES, Release, refuse_unwritable, write_whole
+from tacit.release import Release
 from tacit.simulation import simulate
 from tacit.study import Study
 

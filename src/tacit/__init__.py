@@ -9,10 +9,13 @@ if TYPE_CHECKING:
     from tacit.analyst.method import Settings
     from tacit.analyst.posterior import Posterior
     from tacit.analyst.prior import Prior
+    from tacit.analyst.scales import fix_scales
     from tacit.errors import TacitError
     from tacit.holder.ledger import Ledger
     from tacit.holder.publish import publish
+    from tacit.holder.scales import publish_scales
     from tacit.release import Release
+    from tacit.scales import ScalesRelease
     from tacit.study import Study
 
 _HOMES = {
@@ -21,14 +24,32 @@ _HOMES = {
     "Posterior": "tacit.analyst.posterior",
     "Prior": "tacit.analyst.prior",
     "Release": "tacit.release",
+    "ScalesRelease": "tacit.scales",
     "Settings": "tacit.analyst.method",
     "Study": "tacit.study",
     "TacitError": "tacit.errors",
     "collect": "tacit.analyst.collection",
     "fit": "tacit.analyst.fit",
+    "fix_scales": "tacit.analyst.scales",
     "publish": "tacit.holder.publish",
+    "publish_scales": "tacit.holder.scales",
 }
-__all__ = ["Collection", "Ledger", "Posterior", "Prior", "Release", "Settings", "Study", "TacitError", "collect", "fit", "publish"]
+__all__ = [
+    "Collection",
+    "Ledger",
+    "Posterior",
+    "Prior",
+    "Release",
+    "ScalesRelease",
+    "Settings",
+    "Study",
+    "TacitError",
+    "collect",
+    "fit",
+    "fix_scales",
+    "publish",
+    "publish_scales",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -1,37 +1,20 @@
 """Release: everything that leaves a holder, as one small JSON document a person can read.
 
-Rules of the format: it only grows, by a new version with its own reader; data never names code; reading is
-strict, so a field that is missing, extra, not finite or out of shape is refused with its own sentence.
+The rules of the format, reading and writing are those of every document (document.py).
 """
 
-import json
-import math
-import os
-import re
-import tempfile
-from datetime import datetime
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from tacit.errors import ReleaseError, StudyError
+from tacit.document import Lattice, Number, Positive, Published, Signature, must
+from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Shape
 from tacit.privacy.sensitivity import Relation
-from tacit.study import Name, Study, _Document, explain
-
-FORMAT: Literal["tacit-release"] = "tacit-release"
-VERSIONS = (1,)
-MOST_BYTES = 32 * 2**20
-"""Longest document that is read: 512 columns need about 7 MB."""
-
-_LINE = 110
-
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from tacit.study import Name, Study, _Document
 
 
 class Noise(_Document):
@@ -45,18 +28,12 @@ class Noise(_Document):
     eigenvalue: Positive | None
 
 
-class Signature(_Document):
-    """Ed25519 signature over the document without it; key and signature in base64."""
-
-    algorithm: Literal["ed25519"]
-    public_key: Annotated[str, Field(max_length=100)]
-    value: Annotated[str, Field(max_length=200)]
-
-
-class Release(_Document):
+class Release(Published):
     """Noisy statistics of one holder for one study. `xtx` and `xty` are in the study's scaled units."""
 
-    format: Literal["tacit-release"] = FORMAT
+    kind: ClassVar[str] = "release"
+
+    format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
     study_hash: str
     study: Study
@@ -74,7 +51,7 @@ class Release(_Document):
     multiplier: Positive
     noise_shape: Shape
     noise: Noise
-    lattice: Annotated[int, Field(ge=-200, le=100)]
+    lattice: Lattice
     mechanism: Name
     simulated: bool
     created: str
@@ -84,41 +61,24 @@ class Release(_Document):
     @model_validator(mode="after")
     def _check(self) -> Self:
         d = self.study.d
-        _must(self.study_hash == self.study.hash, "study_hash does not match the study inside the release: one of them was changed")
-        _must(len(self.xtx) == d and all(len(row) == d for row in self.xtx), f"xtx must be {d} by {d}, as the study has {d} columns")
-        _must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
-        _must(all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)), "xtx must be symmetric")
-        _must(self.relation == self.study.relation, "relation must be the study's")
-        _must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")
-        _must((self.yty is not None) == self.study.response_square, "yty must be there exactly when the study publishes it")
-        _must(
+        self._check_provenance()
+        must(len(self.xtx) == d and all(len(row) == d for row in self.xtx), f"xtx must be {d} by {d}, as the study has {d} columns")
+        must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
+        must(all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)), "xtx must be symmetric")
+        must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")
+        must((self.yty is not None) == self.study.response_square, "yty must be there exactly when the study publishes it")
+        must(
             (self.smallest_eigenvalue is not None) == self.study.release.smallest_eigenvalue,
             "smallest_eigenvalue must be there exactly when the study publishes it",
         )
-        _must((self.n is None) == (self.study.count == "withheld"), "n must be there exactly when the study publishes it")
-        _must(self.study.count == "noisy" or self.n is None or isinstance(self.n, int), "n must be a whole number, zero or more")
-        self._check_noise()
-        _check_time(self.created)
-        return self
-
-    def _check_noise(self) -> None:
-        """The stated noise must be what the study needs for the stated ε and δ: no less is private, no more is honest."""
+        must((self.n is None) == (self.study.count == "withheld"), "n must be there exactly when the study publishes it")
+        must(self.study.count == "noisy" or self.n is None or isinstance(self.n, int), "n must be a whole number, zero or more")
         try:
             needed = self.study.mechanism(self.epsilon, self.delta)
         except StudyError as error:
             raise ValueError(str(error)) from None
-        stated = self.noise.model_dump()
-        for part, sd in vars(needed.scales).items():
-            _must(
-                (sd is None) == (stated[part] is None) and (sd is None or math.isclose(stated[part], sd, rel_tol=1e-6)),
-                f"noise.{part} is impossible: the study at this epsilon and delta needs {sd}",
-            )
-        for field in ("mu", "sensitivity", "multiplier"):
-            _must(
-                math.isclose(getattr(self, field), getattr(needed, field), rel_tol=1e-6),
-                f"{field} is impossible: the study at this epsilon and delta gives {getattr(needed, field):.9g}",
-            )
-        _must(self.lattice <= needed.lattice, "lattice is coarser than the noise allows")
+        self._check_noise(needed, self.noise.model_dump())
+        return self
 
     # Arrays for the analyst.
 
@@ -132,171 +92,7 @@ class Release(_Document):
         """Noisy X'y as an array."""
         return np.array(self.xty)
 
-    # The document.
-
-    def document(self) -> dict[str, Any]:
-        """The release as plain values."""
-        document = self.model_dump(mode="json")
-        document["study"] = self.study.document()
-        return document
-
-    def canonical(self) -> bytes:
-        """What is signed: the document without its signature, in canonical JSON."""
-        document = self.document()
-        del document["signature"]
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-    def to_json(self) -> str:
-        """The document as JSON laid out for a reader: what fits on a line stands on a line."""
-        return _lay_out(self.document()) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read a document strictly and, where it is signed, verify the signature."""
-        fields = _parse(text)
-        if fields.get("format") != FORMAT:
-            message = f'format must be "{FORMAT}": this is not a release'
-            raise ReleaseError(message)
-        version = fields.get("version")
-        if version not in VERSIONS or not isinstance(version, int) or isinstance(version, bool):
-            message = f"version must be one of {VERSIONS}: this release was written by a newer Tacit, or is damaged"
-            raise ReleaseError(message)
-        try:
-            release = cls.model_validate(fields)
-        except ValidationError as error:
-            raise ReleaseError(explain(error)) from None
-        if release.signature is not None:
-            from tacit.signature import verify  # cryptography is needed for signed releases alone
-
-            verify(release)
-        return release
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a release file."""
-        try:
-            with Path(path).open("rb") as file:
-                text = file.read(MOST_BYTES + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not a valid path"
-            message = f"cannot read the release {str(path)!r}: {reason}"
-            raise ReleaseError(message) from None
-        try:
-            return cls.from_json(text)
-        except ReleaseError as error:
-            message = f"{path}: {error}"
-            raise type(error)(message) from None
-
-    def save(self, path: str | Path) -> None:
-        """Write the document; the file appears whole or not at all."""
-        write_whole(path, self.to_json())
-
-
-def check_holder(name: str) -> None:
-    """Refuse, before anything is paid, a holder's name that no release could state."""
-    try:
-        TypeAdapter(Name).validate_python(name, strict=True)
-    except ValidationError as error:
-        message = f"holder: {explain(error).removeprefix('the document: ')}"
-        raise ReleaseError(message) from None
-
 
 def noise_record(mechanism: Mechanism) -> Noise:
     """A mechanism's noise as the release states it."""
     return Noise(**vars(mechanism.scales))
-
-
-def write_whole(path: str | Path, text: str, *, mode: int = 0o644) -> None:
-    """Write a text file under a temporary name beside its place, make it durable, and move it there."""
-    path = Path(path)
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a valid path"
-        message = f"cannot write {str(path)!r}: {reason}"
-        raise ReleaseError(message) from None
-
-
-def refuse_unwritable(path: str | Path) -> None:
-    """Find out before anything is paid that a release could not be written there."""
-    path = Path(path)
-    try:
-        writable = not path.is_dir() and path.parent.is_dir() and os.access(path.parent, os.W_OK)
-    except (OSError, ValueError):  # a name too long, a folder that may not be entered
-        writable = False
-    if not writable:
-        message = f"cannot write {str(path)!r}: its folder must exist and be writable"
-        raise ReleaseError(message)
-
-
-def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if not isinstance(value, (dict, list)) or (indent and len(line) <= _LINE):
-        return line
-    inner = indent + "  "
-    if isinstance(value, dict):
-        items = [f"{json.dumps(name, ensure_ascii=False)}: {_lay_out(item, inner)}" for name, item in value.items()]
-        return "{\n" + inner + f",\n{inner}".join(items) + f"\n{indent}" + "}"
-    if not any(isinstance(item, (dict, list)) for item in value):
-        return line
-    return "[\n" + inner + f",\n{inner}".join(_lay_out(item, inner) for item in value) + f"\n{indent}]"
-
-
-def _parse(text: str | bytes) -> dict[str, Any]:
-    if len(text) > MOST_BYTES:
-        message = f"a release is at most {MOST_BYTES // 2**20} MB long"
-        raise ReleaseError(message)
-    try:
-        fields = json.loads(text, parse_constant=_not_finite, parse_float=_finite, object_pairs_hook=_unique)
-    except (ValueError, RecursionError):
-        message = "the release is not valid JSON"
-        raise ReleaseError(message) from None
-    if not isinstance(fields, dict):
-        message = "a release must be a JSON object"
-        raise ReleaseError(message)
-    return fields
-
-
-def _not_finite(constant: str) -> NoReturn:
-    message = f"a release holds finite numbers only, not {constant}"
-    raise ReleaseError(message)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        _not_finite(text[:20])
-    return number
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        message = "a release must not name a field twice"
-        raise ReleaseError(message)
-    return fields
-
-
-def _check_time(text: str) -> None:
-    try:
-        written = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII) and datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
-    except ValueError:
-        written = None
-    if not written:
-        message = "created must be a time in UTC such as 2026-01-31T09:30:00Z"
-        raise ValueError(message)
-
-
-def _must(holds: bool, rule: str) -> None:  # noqa: FBT001
-    if not holds:
-        raise ValueError(rule)

@@ -1,11 +1,12 @@
-"""Ed25519 signatures on releases: who published is then proven, not claimed."""
+"""Ed25519 signatures on published documents: who published is then proven, not claimed."""
 
 import base64
 import os
 from pathlib import Path
+from typing import TypeVar
 
+from tacit.document import Published, Signature, write_whole
 from tacit.errors import SignatureError
-from tacit.release import Release, Signature, write_whole
 
 try:
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -20,6 +21,8 @@ try:
 except ModuleNotFoundError:  # pragma: no cover
     message = "signed releases need the cryptography package: pip install 'tacit[sign]'"
     raise SignatureError(message) from None
+
+Document = TypeVar("Document", bound=Published)
 
 
 def new_key(path: str | Path) -> str:
@@ -48,14 +51,14 @@ def load_key(path: str | Path) -> Ed25519PrivateKey:
     return key
 
 
-def sign(release: Release, key: Ed25519PrivateKey) -> Release:
+def sign(release: Document, key: Ed25519PrivateKey) -> Document:
     """The release with a signature by `key`."""
     value = base64.b64encode(key.sign(release.canonical())).decode()
     signature = Signature(algorithm="ed25519", public_key=_public(key), value=value)
     return release.model_copy(update={"signature": signature})
 
 
-def verify(release: Release) -> str:
+def verify(release: Published) -> str:
     """Check a release's signature and return the public key that made it; whose key that is, the reader must know."""
     if release.signature is None:
         message = f"the release of {release.holder!r} is not signed"

@@ -9,10 +9,12 @@ import numpy as np
 
 from tacit.analyst.evidence import Evidence
 from tacit.holder.publish import Purpose, privatise
+from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import STEP_BITS, statistics_of
 from tacit.holder.table import table_of
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
+from tacit.scales import ScalesRelease
 from tacit.study import Study
 
 
@@ -28,6 +30,20 @@ def simulate(
     """What `publish` would make of a table, with noise from `rng` and no ledger."""
     statistics = statistics_of(study, table_of(table, study).batches())
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+
+
+def simulate_scales(
+    study: Study,
+    table: object,
+    rng: np.random.Generator,
+    *,
+    holder: str,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> ScalesRelease:
+    """What `publish_scales` would make of a table, with noise from `rng` and no ledger."""
+    sums = moments_of(study, table_of(table, study).batches())
+    return privatise_scales(study, sums, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
 
 
 def seeded(rng: np.random.Generator) -> Sampler:

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from tacit.errors import StudyError
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
+from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 
 INTERCEPT = "(intercept)"
@@ -39,7 +40,6 @@ COUNT_WEIGHT = 1 / 8
 """Weight of a noisy n against X'X: n is worth little noise, and so adds well under one per cent to all the rest."""
 EIGENVALUE_WEIGHT = 1 / 2
 """Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or seven (add-remove)."""
-
 LEAST_RADIUS = 1e-3
 """Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small beside it."""
 
@@ -56,6 +56,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 Range = tuple[Finite, Finite]
 Count = Literal["exact", "noisy", "withheld", "public"]
 Missing = Literal["drop", "impute", "refuse"]
+Hash = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
 
 
 class _Document(BaseModel):
@@ -185,6 +186,8 @@ class Study(_Document):
     response: Response
     features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
     release: ReleaseForm = ReleaseForm()
+    scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    stage_one: Hash | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -210,7 +213,17 @@ class Study(_Document):
         if (self.release.count or self.count) not in self._counts:
             message = f"release.count must be one of {', '.join(self._counts)} under {self.relation}"
             raise ValueError(message)
+        if self.scales_share is not None:
+            self._check_stages(self.stages)
         return self
+
+    def _check_stages(self, stages: tuple[float, float]) -> None:
+        if not self.scaled or self.stage_one is not None:
+            message = "scales_share needs a numeric feature without typical, and a study that no first stage made (stage_one)"
+            raise ValueError(message)
+        if min(stages) < EPSILON_RANGE[0]:
+            message = f"scales_share must leave both stages an epsilon of {EPSILON_RANGE[0]:g} at least: raise epsilon, or lower delta"
+            raise ValueError(message)
 
     # The encoded row.
 
@@ -291,16 +304,38 @@ class Study(_Document):
 
     def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
         """Noise at the study's budget, or at the smaller one a holder chose."""
-        epsilon = self.epsilon if epsilon is None else epsilon
+        return calibrate(self.form, *self._budget(epsilon, delta, self.epsilon))
+
+    def _budget(self, epsilon: float | None, delta: float | None, agreed_epsilon: float) -> tuple[float, float]:
+        epsilon = agreed_epsilon if epsilon is None else epsilon
         delta = self.delta if delta is None else delta
         for name, value, agreed, least in (
-            ("epsilon", epsilon, self.epsilon, EPSILON_RANGE[0]),
+            ("epsilon", epsilon, agreed_epsilon, EPSILON_RANGE[0]),
             ("delta", delta, self.delta, DELTA_RANGE[0]),
         ):
             if not least <= value <= agreed:
                 message = f"{name} must lie between {least:g} and the study's {agreed:g}: a holder may give less than agreed, not more"
                 raise StudyError(message)
-        return calibrate(self.form, epsilon, delta)
+        return epsilon, delta
+
+    # Two stages: private scales first.
+
+    @property
+    def scaled(self) -> tuple[Feature, ...]:
+        """Features whose typical interval the first stage is to find: numeric ones that state none."""
+        return tuple(feature for feature in self.features if feature.range is not None and feature.typical is None)
+
+    @cached_property
+    def stages(self) -> tuple[float, float]:
+        """ε of the first and the second stage, at the study's δ; together they are the study's."""
+        if self.scales_share is None:
+            message = "the study has one stage: give it a scales_share, such as 0.1, to find typical intervals first"
+            raise StudyError(message)
+        return split(self.epsilon, self.delta, self.scales_share)
+
+    def scales_mechanism(self, epsilon: float | None = None, delta: float | None = None) -> ScalesMechanism:
+        """Noise of the first stage at its part of the budget, or at the smaller one a holder chose."""
+        return calibrate_scales(len(self.scaled), self.relation, *self._budget(epsilon, delta, self.stages[0]))
 
     # The document.
 

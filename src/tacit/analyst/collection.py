@@ -1,6 +1,6 @@
 """Collection: releases of one study from distinct holders, checked before anything is inferred from them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.document import Published
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
 from tacit.study import Study
@@ -56,6 +57,12 @@ def collect(
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
     releases = tuple(release for source in sources for release in _load(source))
+    check_together(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
+    return Collection(releases[0].study, releases)
+
+
+def check_together(releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None) -> None:
+    """Refuse documents that may not be used together: of several studies, of one holder twice, simulated or not trusted."""
     if not releases:
         message = "a collection needs at least one release"
         raise ReleaseError(message)
@@ -68,7 +75,6 @@ def collect(
         raise ReleaseError(message)
     if trusted_keys is not None:
         _check_keys(releases, set(trusted_keys))
-    return Collection(releases[0].study, releases)
 
 
 def _load(source: str | Path | Release) -> list[Release]:
@@ -79,7 +85,7 @@ def _load(source: str | Path | Release) -> list[Release]:
     return [Release.load(source)]
 
 
-def _check_study(releases: tuple[Release, ...]) -> None:
+def _check_study(releases: Sequence[Published]) -> None:
     first = releases[0]
     for release in releases[1:]:
         if release.relation != first.relation:
@@ -90,7 +96,7 @@ def _check_study(releases: tuple[Release, ...]) -> None:
             raise ReleaseError(message)
 
 
-def _check_holders(releases: tuple[Release, ...]) -> None:
+def _check_holders(releases: Sequence[Published]) -> None:
     seen: set[str] = set()
     for release in releases:
         if release.holder in seen:
@@ -99,7 +105,7 @@ def _check_holders(releases: tuple[Release, ...]) -> None:
         seen.add(release.holder)
 
 
-def _check_keys(releases: tuple[Release, ...], trusted: set[str]) -> None:
+def _check_keys(releases: Sequence[Published], trusted: set[str]) -> None:
     for release in releases:
         if release.signature is None or release.signature.public_key not in trusted:
             message = f"the release of {release.holder!r} is not signed by a trusted key"

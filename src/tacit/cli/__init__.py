@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, fit, key, ledger, plan, publish, study
+from tacit.cli import demo, fit, key, ledger, plan, publish, scales, study
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
+app.command("scales")(scales.scales)
 app.command("fit")(fit.fit)
 app.command("summary")(fit.summary)
 app.command("demo")(demo.demo)

@@ -41,7 +41,7 @@ def fit(
     from tacit.analyst.fit import fit as fit_collection
     from tacit.analyst.method import Settings
     from tacit.cli.progress import draws_bar
-    from tacit.release import refuse_unwritable
+    from tacit.document import refuse_unwritable
 
     refuse_unwritable(out)
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)

@@ -86,8 +86,8 @@ def export(
 
     Example: `tacit ledger export 1 --out north.json`
     """
+    from tacit.document import write_whole
     from tacit.holder.ledger import Ledger, default_path
-    from tacit.release import write_whole
 
     write_whole(out, Ledger(ledger or default_path()).release(charge))
     typer.echo(f"{out}: release of charge {charge}, at no cost")

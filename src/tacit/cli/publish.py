@@ -1,7 +1,7 @@
 """`tacit publish`: from a table to a release."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +21,9 @@ def publish(
     dataset: Annotated[str, typer.Option(help="Which data set pays: tables about the same persons share one.")] = "default",
     epsilon: Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")] = None,
     delta: Annotated[float | None, typer.Option(help="Spend less than the study's delta.")] = None,
+    stage: Annotated[
+        Literal["statistics", "scales"], typer.Option(help="scales: the first stage of a study with scales_share.")
+    ] = "statistics",
     sign: Annotated[Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")] = None,
     *,
     again: Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")] = False,
@@ -38,12 +41,13 @@ def publish(
     import json
 
     from tacit.cli.progress import rows_bar
+    from tacit.document import refuse_unwritable
     from tacit.errors import ReleaseError
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
+    from tacit.holder.scales import publish_scales
     from tacit.holder.table import table_of
-    from tacit.release import refuse_unwritable
     from tacit.study import Study
 
     agreement = Study.load(study)
@@ -55,7 +59,7 @@ def publish(
         raise ReleaseError(message)
     table = table_of(data, agreement)
     with rows_bar(table.rows) as on_rows:
-        release = publish_table(
+        release = (publish_scales if stage == "scales" else publish_table)(
             agreement,
             table,
             holder=holder,

@@ -33,7 +33,7 @@ def new(
     Example: `tacit study new --response days:0..30 --columns age:18..100 --columns "sex:female|male"`
     """
     from tacit.cli.study_template import study_text
-    from tacit.release import write_whole
+    from tacit.document import write_whole
     from tacit.study import Study
 
     if os.path.lexists(out):
@@ -75,6 +75,7 @@ def _facts(study: "Study") -> dict[str, Any]:
         "multiplier": mechanism.multiplier,
         "noise": vars(mechanism.scales),
         "best_guess": best_guess(mechanism.mu),
+        "stages": None if study.scales_share is None else dict(zip(("scales", "statistics"), study.stages, strict=True)),
     }
 
 
@@ -109,6 +110,14 @@ def _words(study: "Study") -> str:
         f"  y'y                      {scales.yty:.4g}" if scales.yty else "  y'y                      not published",
         f"  smallest eigenvalue      {scales.eigenvalue:.4g}" if scales.eigenvalue else "",
     ]
+    stages = (
+        []
+        if study.scales_share is None
+        else [
+            f"stages    two, together the guarantee below: scales at epsilon = {study.stages[0]:.4g}, statistics at {study.stages[1]:.4g}",
+            "          (publish --stage scales; `tacit scales` then writes the second stage's study, whose noise is its own)",
+        ]
+    )
     lines = [
         f"study {study.name!r}  {study.hash}",
         "",
@@ -116,6 +125,7 @@ def _words(study: "Study") -> str:
         f"rows      {shrunk}",
         f"missing   {missing}",
         f"count     {count}",
+        *stages,
         "",
         f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {replaced} (mu = {mechanism.mu:.4g})",
         f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",

@@ -15,6 +15,7 @@ epsilon = {epsilon!r}
 delta = {delta!r}               # well below one over the number of persons
 intercept = true
 missing = "drop"            # a row with a missing value adds nothing; or "impute", "refuse"
+# scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on finding typical intervals
 
 [response]
 name = {response}

@@ -7,6 +7,7 @@ multiplication computes it without any rounding, in any order, on any machine.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ class Encoder:
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        numbers = [_numbers(batch, name) for _, name in self._numeric]
+        numbers = [numbers_of(batch, name) for _, name in self._numeric]
         codes = [self._codes(batch, feature, levels) for _, feature, levels in self._categorical]
         for start in range(0, batch.num_rows, BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
@@ -136,11 +137,16 @@ class Encoder:
         if not incomplete.any():
             return
         if self.study.missing == "refuse":
-            message = 'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
-            raise TableError(message)
+            refuse_missing()
         if self.diagnostics is not None:
             self.diagnostics.incomplete += int(np.count_nonzero(incomplete))
         block[:, incomplete] = 0.0
+
+
+def refuse_missing() -> NoReturn:
+    """Refuse a table with missing values where the study says so."""
+    message = 'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
+    raise TableError(message)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -156,7 +162,8 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return pc.take(plain, column.indices)
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+    """A numeric column as floats, missing values as NaN."""
     column = _column(batch, name)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)

@@ -122,14 +122,14 @@ class Ledger:
                 raise LedgerError(message)
         return account
 
-    def charge(self, charge: Charge, relation: Relation, *, again: bool = False) -> int:
+    def charge(self, charge: Charge, relation: Relation, *, again: bool = False, limit: tuple[float, float] | None = None) -> int:
         """Write a charge durably, if the limit admits it, and return its number.
 
-        A data set with no limit yet gets the first charge's (ε, δ) as its limit. The same study is not published
+        A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). The same study is not published
         twice from a data set unless `again` says that a second, separately paid release is wanted.
         """
         with self._transaction() as database:
-            _insert_limit(database, charge.dataset, charge.epsilon, charge.delta)
+            _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
             account = _account(database, charge.dataset)
             _refuse_mixed(account, relation)
             if not again:

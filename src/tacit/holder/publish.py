@@ -4,21 +4,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.errors import TableError
+from tacit.document import Published, check_holder
+from tacit.errors import StudyError, TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Charge, Ledger, now
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.holder.table import table_of
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import Sampler, check_sampler, sampler_name, secure_noise
-from tacit.release import Release, check_holder, noise_record
+from tacit.privacy.scales import ScalesMechanism
+from tacit.release import Release, noise_record
 from tacit.study import Study
 
 MOST_ROWS_FOR_EIGENVALUE = 2**28
+
+Document = TypeVar("Document", bound=Published)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ def publish(
     The ledger is charged, durably, after the table was read and before any noise is drawn. `epsilon` and `delta`
     may be smaller than the study's. `key` is the path of a private key to sign with.
     """
+    _refuse_two_stages(study)
     signer = _signer(key)
     check_holder(holder)
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -94,15 +99,15 @@ def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: S
         yty=next(noisy) if scales.yty is not None else None,
         n=next(noisy) if study.count == "noisy" else None if study.count == "withheld" else statistics.n,
         smallest_eigenvalue=next(noisy) if scales.eigenvalue is not None else None,
+        noise_shape=mechanism.shape,
+        noise=noise_record(mechanism),
         **_provenance(mechanism, sampler),
     )
 
 
-def _provenance(mechanism: Mechanism, sampler: Sampler | None) -> dict[str, Any]:
+def _provenance(mechanism: Mechanism | ScalesMechanism, sampler: Sampler | None) -> dict[str, Any]:
     stated = ("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier", "lattice")
     return {field: getattr(mechanism, field) for field in stated} | {
-        "noise_shape": mechanism.shape,
-        "noise": noise_record(mechanism),
         "mechanism": sampler_name() if sampler is None else "seeded pseudo-random noise: protects nobody",
         "simulated": sampler is not None,
         "created": now(),
@@ -126,6 +131,15 @@ def _float(steps: int, lattice: int) -> float:
     return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
 
 
+def _refuse_two_stages(study: Study) -> None:
+    if study.scales_share is not None:
+        message = (
+            "this study has two stages (scales_share): publish with --stage scales, "
+            "then publish for the study that `tacit scales` makes of all holders' scales"
+        )
+        raise StudyError(message)
+
+
 def _refuse_unpublishable(study: Study, statistics: Statistics) -> None:
     if study.release.smallest_eigenvalue and statistics.n > MOST_ROWS_FOR_EIGENVALUE:
         message = "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of the study"
@@ -136,7 +150,7 @@ def _smallest_eigenvalue(statistics: Statistics) -> int:
     return round(float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS)
 
 
-def _signer(path: str | Path | None) -> Callable[[Release], Release]:
+def _signer(path: str | Path | None) -> Callable[[Document], Document]:
     """What signs the release; the key is read here, so a wrong one is found before anything is paid."""
     if path is None:
         return lambda release: release
@@ -146,7 +160,7 @@ def _signer(path: str | Path | None) -> Callable[[Release], Release]:
     return lambda release: sign(release, key)
 
 
-def _charge(study: Study, purpose: Purpose, mechanism: Mechanism) -> Charge:
+def _charge(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMechanism) -> Charge:
     return Charge(
         id=0,
         dataset=purpose.dataset,

@@ -66,6 +66,26 @@ def compose(mus: Iterable[float]) -> float:
     return math.sqrt(math.fsum(mu * mu for mu in mus))
 
 
+def split(epsilon: float, delta: float, share: float) -> tuple[float, float]:
+    """ε of two stages at the same δ that compose to at most (ε, δ), the first with `share` of μ²; each rounded down.
+
+    A stage whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to that, and callers refuse it.
+    """
+    whole = mu_of(epsilon, delta)
+    first = _epsilon_within(lambda mu: mu <= math.sqrt(share) * whole, math.sqrt(share) * whole, delta)
+    spent = mu_of(first, delta)
+    second = _epsilon_within(lambda mu: compose([spent, mu]) <= whole, remaining(whole, spent), delta)
+    return first, second
+
+
+def _epsilon_within(admits: Callable[[float], bool], mu: float, delta: float) -> float:
+    """ε of about `mu` whose own μ is admitted: where `epsilon_of` rounds up, this rounds down."""
+    epsilon, step = epsilon_of(mu, delta), 2.0**-52
+    while epsilon > 0 and not admits(mu_of(epsilon, delta)):
+        epsilon, step = epsilon * max(0.0, 1 - step), 2 * step
+    return epsilon
+
+
 def remaining(limit: float, spent: float) -> float:
     """μ that may still be spent when `spent` of `limit` is gone."""
     return math.sqrt(max(0.0, (limit - spent) * (limit + spent)))

@@ -7,6 +7,7 @@ twice; `triangular` noise, the 2023 paper's, does not.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,16 +76,24 @@ class Form:
         return sensitivity(self.x, self.y, self.weights, self.relation) * (1 + 1e-12)
 
 
-def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
-    """Noise for `form` at (ε, δ), with the lattice's cost included.
+def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:
+    """Noise over sensitivity for so many `entries` m at (ε, δ), with the lattice's cost included.
 
     Two small costs are paid here (docs/privacy.md, "The lattice"): statistics are rounded to the lattice, which
     adds at most √m·2⁻³² to μ, and the discrete Gaussian is within a factor 1 ± η of a rounded one.
     """
-    m = form.entries
-    eta = m * 2.0**-50
-    mu = mu_of(epsilon - 2 * eta, delta * (1 - 2 * eta)) - math.sqrt(m) * 2.0**-LATTICE_BITS
-    multiplier = 1 / mu
+    eta = entries * 2.0**-50
+    return 1 / (mu_of(epsilon - 2 * eta, delta * (1 - 2 * eta)) - math.sqrt(entries) * 2.0**-LATTICE_BITS)
+
+
+def lattice_under(sds: Iterable[float]) -> int:
+    """Exponent k of the lattice 2**k that is fine enough for noise of these standard deviations."""
+    return math.floor(math.log2(min(sds))) - LATTICE_BITS
+
+
+def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
+    """Noise for `form` at (ε, δ), on its lattice."""
+    multiplier = lattice_multiplier(form.entries, epsilon, delta)
     sd = multiplier * form.sensitivity
     off_diagonal = sd / math.sqrt(2) * (1 + 1e-15) if form.shape == "frobenius" else sd
     weights = form.weights
@@ -105,5 +114,5 @@ def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
         sensitivity=form.sensitivity,
         multiplier=multiplier,
         scales=scales,
-        lattice=math.floor(math.log2(min(scales.published()))) - LATTICE_BITS,
+        lattice=lattice_under(scales.published()),
     )
