@@ -178,14 +178,14 @@ def check_holder(name: str) -> None:
         raise ReleaseError(message) from None
 
 
-def write_whole(path: str | Path, text: str, *, mode: int = 0o644) -> None:
-    """Write a text file under a temporary name beside its place, make it durable, and move it there."""
+def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write a file under a temporary name beside its place, make it durable, and move it there."""
     path = Path(path)
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(mode)

@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 
 from tacit.analyst.outcome import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior import Contribution, Posterior
+from tacit.document import write_whole
 from tacit.errors import PosteriorError, StudyError
 from tacit.study import Study
 
@@ -23,7 +22,7 @@ PosteriorT = TypeVar("PosteriorT", bound=Posterior)
 
 
 def save(posterior: Posterior, path: Path) -> None:
-    """Write the file under a temporary name and move it into place."""
+    """Write the file; it appears whole or not at all."""
     columns, facts = _pack(posterior.outcome)
     facts |= {
         "version": VERSION,
@@ -34,20 +33,9 @@ def save(posterior: Posterior, path: Path) -> None:
         "seed": posterior.seed,
         "warmup": posterior.warmup,
     }
-    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)})
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
-            temporary = Path(file.name)
-        try:
-            pq.write_table(table, temporary)
-            os.chmod(temporary, 0o644)  # noqa: PTH101
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        message = f"cannot write {str(path)!r}: {error.strerror or error}"
-        raise PosteriorError(message) from None
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)}), buffer)
+    write_whole(path, buffer.getvalue().to_pybytes())
 
 
 def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
