@@ -51,9 +51,8 @@ def plan(
         ]
         typer.echo(json.dumps({"forecasts": facts, "epsilon_for_width": needed}))
         return
-    typer.echo(
-        f"expected width of 90 % intervals, in user units (share of their variance due to privacy noise); R² guessed {r_squared:g}, fill {fill:g}\n"
-    )
+    typer.echo("expected width of 90 % intervals, in user units (share of their variance due to privacy noise)")
+    typer.echo(f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals\n")
     typer.echo(_table(forecasts))
     if width is not None:
         answer = f"epsilon = {needed:.3g} is enough" if needed is not None else "no epsilon up to 20 is enough: more rows are needed"
