@@ -4,7 +4,9 @@ Holders measure one population in different samples, so S_j = n_j B + D_j with a
 is h·n_j²(B_ii B_kk + B_ik²), as for Wishart matrices with 1/h degrees of freedom. The releases add noise of known size.
 Three steps, each in closed form:
 
-1. B is pooled over holders by inverse variance. Its noise pulls eigenvalues apart; the rotation-invariant estimator
+1. B is pooled over holders by inverse variance. The intercept keeps an axis of its own: its entry, the mean α² of shrunk rows, is a
+   share in (0, 1), and the entries beside it, mean features, are shrunk by their own spread. In the rest
+   noise pulls eigenvalues apart; the rotation-invariant estimator
    of Bun, Allez, Bouchaud and Potters (2016) pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and
    negative ones, which no X'X has, become 0. By Tweedie's formula the posterior variance of entry (i, k) is its noise
    variance times the derivative of this map, the divided difference (ξ_i − ξ_k)/(λ_i − λ_k).
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from tacit.analyst.evidence import Evidence
 
@@ -45,16 +48,18 @@ def grams(evidence: Evidence) -> Grams:
     sizes = holder_sizes(evidence)
     weights = sizes / _variance(evidence)
     scale = float(np.sum(weights * sizes))
-    values, basis = np.linalg.eigh(np.einsum("j,jab->ab", weights, evidence.grams) / scale)
+    pooled = np.einsum("j,jab->ab", weights, evidence.grams) / scale
+    basis = _basis(pooled, intercept=evidence.intercept)
     rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
     noise = _rotated_noise(evidence, basis)
     pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
-    shrunk, derivative = _shrink(values, np.sqrt(np.median(np.diag(pooled_noise))))
-    shape = np.outer(shrunk, shrunk) + np.diag(shrunk**2)
-    h = _heterogeneity(rotated - sizes[:, None, None] * np.diag(shrunk), noise, shape, sizes)
+    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, intercept=evidence.intercept)
+    size = np.diag(shrunk)
+    shape = np.outer(size, size) + shrunk**2
+    mean = sizes[:, None, None] * shrunk
+    h = _heterogeneity(rotated - mean, noise, shape, sizes)
     prior = (h * sizes**2)[:, None, None] * shape
     gain = prior / (prior + noise)
-    mean = sizes[:, None, None] * np.diag(shrunk)
     mean = mean + gain * (rotated - mean)
     typical_gain = np.einsum("j,jik->ik", weights * sizes, gain) / scale
     return Grams(
@@ -64,8 +69,45 @@ def grams(evidence: Evidence) -> Grams:
         own_variance=gain * noise,
         shared_variance=(1 - typical_gain) ** 2 * derivative * pooled_noise,
         heterogeneity=h,
-        known=shrunk / (shrunk + np.sqrt(np.diag(pooled_noise))),
+        known=size / (size + np.sqrt(np.diag(pooled_noise))),
     )
+
+
+def _basis(pooled: Array, *, intercept: bool) -> Array:
+    """Eigenvectors of the pooled matrix; the intercept, which no noise can turn, keeps its own axis."""
+    basis = np.eye(len(pooled))
+    first = int(intercept)
+    basis[first:, first:] = np.linalg.eigh(pooled[first:, first:])[1]
+    return basis
+
+
+def _denoise(pooled: Array, noise: Array, *, intercept: bool) -> tuple[Array, Array]:
+    """The pooled matrix without the noise's pull, in its basis, and the derivative of that map entry by entry."""
+    first, variance = int(intercept), np.diag(noise)
+    shrunk, derivative = np.zeros_like(pooled), np.zeros_like(pooled)
+    if len(pooled) > first:
+        values, derivative[first:, first:] = _shrink(np.diag(pooled)[first:], np.sqrt(np.median(variance[first:])))
+        shrunk[first:, first:] = np.diag(values)
+    if intercept:
+        shrunk[0, 0], derivative[0, 0] = _share(float(pooled[0, 0]), float(variance[0]))
+        sums, error = pooled[0, 1:], noise[0, 1:]
+        spread = max(float(np.mean(sums**2 - error)), 0.0) if len(sums) else 0.0
+        kept = spread / (spread + error)
+        shrunk[0, 1:] = shrunk[1:, 0] = kept * sums
+        derivative[0, 1:] = derivative[1:, 0] = kept
+    return shrunk, derivative
+
+
+def _share(value: float, variance: float) -> tuple[float, float]:
+    """Mean of a share in (0, 1) seen with noise, and its variance over the noise's: the intercept's entry is Σα², and α ≤ 1."""
+    sd = np.sqrt(variance)
+    ends = np.array([-value, 1 - value]) / sd
+    mass = float(np.diff(ndtr(ends))[0])
+    if mass < 1e-9:  # noqa: PLR2004
+        return float(np.clip(value, 0.0, 1.0)), 1.0
+    heights = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi) / mass
+    shift = float(heights[0] - heights[1])
+    return value + float(sd) * shift, float(np.clip(1 + ends[0] * heights[0] - ends[1] * heights[1] - shift**2, 0.0, 1.0))
 
 
 def holder_sizes(evidence: Evidence) -> Array:

@@ -22,6 +22,7 @@ class Prior:
     rate: float  # b
     feature_scale: Array  # (d, d): Λ
     feature_degrees: float  # κ
+    flat_noise: bool = False  # σ² uniform on (0, 1] instead, for a method that has y'y to learn it from
 
     @property
     def d(self) -> int:
@@ -41,7 +42,7 @@ class Prior:
         residual variance has prior mean 0.1 (a residual sd of about a third of half the range) with the weight of
         four observations, and features have the variance 1/3 of a uniform law.
         """
-        return cls(np.zeros(d), np.eye(d), 2.0, 0.1, np.eye(d) / 3, d + 2.0)
+        return cls(np.zeros(d), np.eye(d), 2.0, 0.1, np.eye(d) / 3, d + 2.0, flat_noise=True)
 
     @classmethod
     def paper(cls, d: int) -> Self:

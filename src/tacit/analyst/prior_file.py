@@ -61,6 +61,7 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
         rate=base.rate if fields.noise_rate is None else fields.noise_rate,
         feature_scale=base.feature_scale if fields.feature_scale is None else fields.feature_scale * np.eye(base.d),
         feature_degrees=base.feature_degrees if fields.feature_degrees is None else fields.feature_degrees,
+        flat_noise=base.flat_noise and fields.noise_shape is None and fields.noise_rate is None,
     )
     if prior.feature_degrees <= prior.d - 1:
         message = f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}"

@@ -22,7 +22,9 @@ The result is a finite mixture of Gaussians, from which intervals, moments and i
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +49,19 @@ CLEARLY = 3.0
 """Log-likelihood by which a φ above 0 must be better: holders are taken to agree until the releases say otherwise."""
 PILOT_SCALE = 0.2
 """τ at which φ is chosen."""
-_HERMITE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))
-"""Gauss–Hermite nodes and weights for log σ²."""
+NEGLIGIBLE = 30.0
+"""Log-density of σ² this far below the top does not count."""
+MOST_UNKNOWN = 0.1
+"""Share of the response's variance that slopes may leave in doubt, where that is more than what they are known to explain."""
+MOST_LEVEL = 0.05
+"""The same for the mean response."""
+MOST_SPREAD = 0.5
+"""Posterior sd of σ² over its mean above which little is known of it."""
+TOO_LITTLE = (
+    "The releases carry too little to learn most coefficients from: the noise is larger than what the data could show; "
+    "more rows or a larger epsilon would help."
+)
+VAGUE_RESIDUAL = "The releases say little of the residual variance: predictions are given wider intervals than they may need."
 
 
 @dataclass(frozen=True)
@@ -68,14 +81,13 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     nodes: list[_Node] = []
     for tau in SCALES:
         model = _Model(facts, prior, tau, intercept=evidence.intercept)
-        if settings.noise_variance is None:
-            centre, sd = model.log_noise_variance(evidence, prior)
-        else:
-            centre, sd = math.log(settings.noise_variance), 0.0
-        for place, weight in _HERMITE if sd > 0 else ((0.0, 1.0),):
-            node = model.gaussian(math.exp(centre + sd * place))
+        law = model.noise_variances(evidence, prior) if settings.noise_variance is None else [(settings.noise_variance, 1.0)]
+        for variance, weight in law:
+            node = model.gaussian(variance)
             nodes.append(replace(node, log_weight=node.log_weight + math.log(weight * tau)))
-    return _mixture(nodes, basis, _unshrunk(evidence, facts))
+    unshrunk = _unshrunk(evidence, facts)
+    found = _mixture(nodes, basis, unshrunk)
+    return replace(found, warning=_warning(found, facts, unshrunk, intercept=evidence.intercept))
 
 
 def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Settings) -> "_Facts":
@@ -85,7 +97,7 @@ def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Setti
 
     def fitness(disagreement: float) -> float:
         model = _Model(replace(facts, disagreement=disagreement), prior, PILOT_SCALE, intercept=evidence.intercept)
-        variance = settings.noise_variance or math.exp(model.log_noise_variance(evidence, prior)[0])
+        variance = settings.noise_variance or _centre(model.noise_variances(evidence, prior))
         return model.gaussian(variance).log_weight
 
     scores = np.array([fitness(disagreement) for disagreement in DISAGREEMENTS])
@@ -103,6 +115,27 @@ def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
     first = facts.grams.basis[0]
     n = float(np.maximum(evidence.counts, 1.0).sum())
     return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
+
+
+def _warning(found: Mixture, facts: "_Facts", unshrunk: float, *, intercept: bool) -> str:
+    """What the releases cannot support, from the posterior's own account of the response's variance."""
+    basis, first = facts.grams.basis, int(intercept)
+    gram = unshrunk * basis @ facts.sampling.sum(axis=0) @ basis.T / facts.grams.sizes.sum()
+    mean, covariance = found.mean(), found.covariance()
+    level = 0.0
+    if intercept:
+        middle = gram[0] / max(gram[0, 0], 1e-12)
+        level = float(middle @ covariance @ middle)
+        gram = gram - np.outer(middle, gram[0])
+    slopes = mean[first:]
+    known = float(slopes @ gram[first:, first:] @ slopes)
+    unknown = float(np.sum(gram[first:, first:] * covariance[first:, first:]))
+    residual = float(found.weights @ found.noise_variances)
+    total = residual + known + unknown
+    if level > MOST_LEVEL * total or (unknown > known and unknown > MOST_UNKNOWN * total):
+        return TOO_LITTLE
+    spread = math.sqrt(max(float(found.weights @ found.noise_variances**2) - residual**2, 0.0))
+    return VAGUE_RESIDUAL if spread > MOST_SPREAD * residual else ""
 
 
 def _mixture(nodes: list[_Node], basis: Array, unshrunk: float) -> Mixture:
@@ -203,31 +236,67 @@ class _Model:
         fitness = -0.5 * (determinant - self.log_precision + normal[-1, -1] - half @ half)
         return _Node(float(fitness), location, covariance[:d, :d], noise_variance)
 
-    def log_noise_variance(self, evidence: Evidence, prior: Prior) -> tuple[float, float]:
-        """Mean and sd of log σ² under its prior and, where y'y is published, the residual sum of squares."""
-        grid = np.linspace(-16.0, 3.0, 400)
-        density = -prior.shape * grid - prior.rate * np.exp(-grid)
-        centre, sd = _moments(grid, density)
+    def noise_variances(self, evidence: Evidence, prior: Prior) -> list[tuple[float, float]]:
+        """Values of σ² and their weights: its prior and, where y'y is published, the residual sum of squares."""
+
+        def inverse_gamma(log_variance: Array) -> Array:
+            return -prior.shape * log_variance - prior.rate * np.exp(-log_variance)
+
         if evidence.squares is None or evidence.square_sd is None or evidence.counts is None:
-            return centre, sd
-        n = float(np.maximum(evidence.counts, 1.0).sum())
+            return _quadrature(inverse_gamma)
+        log_prior = _log_uniform if prior.flat_noise else inverse_gamma
+        n, law = float(np.maximum(evidence.counts, 1.0).sum()), _quadrature(inverse_gamma)
         for _ in range(3):
-            node = self.gaussian(math.exp(centre))
+            node = self.gaussian(_centre(law))
             size = float(np.trace(self.second))
             squares = float(evidence.squares.sum() - 2 * node.location @ self.facts.moments.sum(axis=0))
             squares += float(np.sum(self.facts.sampling.sum(axis=0) * self.second))
-            noise = np.sum(evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2)
-            variance = 2 * n * np.exp(2 * grid) + float(noise)
-            likelihood = -0.5 * (np.log(variance) + (squares - n * np.exp(grid)) ** 2 / variance)
-            centre, sd = _moments(grid, density + likelihood)
-        return centre, sd
+            noise = float(np.sum(evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2))
+            law = _quadrature(partial(_log_posterior, log_prior, squares, noise, n))
+        return law
 
 
-def _moments(grid: Array, log_density: Array) -> tuple[float, float]:
-    weights = np.exp(log_density - log_density.max())
+def _log_uniform(log_variance: Array) -> Array:
+    """Density of log σ² where σ² is uniform on (0, 1]: a response in [−1, 1] has no larger variance."""
+    return np.where(log_variance <= 0, log_variance, -np.inf)
+
+
+def _log_posterior(log_prior: Callable[[Array], Array], squares: float, noise: float, n: float, log_variance: Array) -> Array:
+    """Density of log σ² given a residual sum of squares with mean nσ² and variance 2nσ⁴ + `noise`."""
+    variance = 2 * n * np.exp(2 * log_variance) + noise + 1e-300
+    density: Array = log_prior(log_variance) - 0.5 * (np.log(variance) + (squares - n * np.exp(log_variance)) ** 2 / variance)
+    return density
+
+
+def _centre(law: list[tuple[float, float]]) -> float:
+    """σ² at the mean of σ."""
+    return sum(weight * math.sqrt(variance) for variance, weight in law) ** 2
+
+
+def _quadrature(log_density: Callable[[Array], Array]) -> list[tuple[float, float]]:
+    """Three-point Gauss rule in σ for a law of log σ², by Lanczos steps on a net that is narrowed down to where the mass is."""
+    grid = np.linspace(-16.0, 3.0, 400)
+    for _ in range(3):
+        logs = log_density(grid)
+        mass = grid[logs > logs.max() - NEGLIGIBLE]
+        step = grid[1] - grid[0]
+        grid = np.linspace(mass[0] - step, mass[-1] + step, 400)
+    logs = log_density(grid)
+    weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    mean = float(weights @ grid)
-    return mean, math.sqrt(float(weights @ (grid - mean) ** 2))
+    sigma = np.exp(grid / 2)
+    centre = float(weights @ sigma)
+    vectors, jacobi = [np.sqrt(weights)], np.zeros((3, 3))
+    for k in range(3):
+        image = (sigma / centre - 1) * vectors[k]
+        jacobi[k, k] = vectors[k] @ image
+        for vector in vectors:
+            image -= (vector @ image) * vector
+        if k + 1 < len(jacobi):
+            jacobi[k, k + 1] = jacobi[k + 1, k] = norm = float(np.linalg.norm(image))
+            vectors.append(image / max(norm, 1e-300))
+    places, axes = np.linalg.eigh(jacobi)
+    return [((centre * (1 + place)) ** 2, axis**2) for place, axis in zip(places.tolist(), axes[0].tolist(), strict=True) if axis != 0.0]
 
 
 def _spread(variance: Array, second: Array) -> Array:
