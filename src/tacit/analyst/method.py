@@ -29,7 +29,7 @@ class Settings:
     warmup: int = 1000
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
-    sampler: Literal["nuts", "metropolis"] = "metropolis"  # how normal-x samples
+    sampler: Literal["gradient", "metropolis"] = "gradient"  # how normal-x samples
     on_progress: Callable[[Progress], None] = lambda _progress: None
 
 

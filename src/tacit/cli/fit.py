@@ -21,8 +21,8 @@ def fit(
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     sampler: Annotated[
-        Literal["nuts", "metropolis"], typer.Option(help="How normal-x samples: by gradients, or as the 2023 paper did.")
-    ] = "nuts",
+        Literal["gradient", "metropolis"], typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel.")
+    ] = "gradient",
     noise_variance: Annotated[float | None, typer.Option(help="Residual variance, in scaled units, where a method holds it fixed.")] = None,
     trusted_key: Annotated[list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")] = None,
     *,

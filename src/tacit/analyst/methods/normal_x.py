@@ -261,8 +261,17 @@ class NormalX:
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
-    """Draws of θ and σ²."""
+    """Draws of θ and σ² by the paper's kernel."""
     return run(NormalX(), problem_of(evidence, prior), settings)
 
 
-METHOD = Method("normal-x", ("counts",), fit)
+def fit_by_sampler(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
+    """Draws by the sampler that the settings name: the same posterior either way."""
+    if settings.sampler == "metropolis":
+        return fit(evidence, prior, settings)
+    from tacit.analyst.methods import normal_x_gradient  # it imports this file
+
+    return normal_x_gradient.fit(evidence, prior, settings)
+
+
+METHOD = Method("normal-x", ("counts",), fit_by_sampler)

@@ -17,9 +17,9 @@ from simulated import conjugate_moments, evidence_of
 from tacit.analyst.diagnostics import Verdict, mixing, verdict
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.method import Settings
-from tacit.analyst.methods import normal_x, normal_x_frame, normal_x_nuts
+from tacit.analyst.methods import normal_x, normal_x_frame, normal_x_gradient
 from tacit.analyst.methods.normal_x_frame import Framed, in_frame
-from tacit.analyst.methods.normal_x_nuts import Hamiltonian, feature_root, gram_factors, point_at, triangle
+from tacit.analyst.methods.normal_x_gradient import Hamiltonian, feature_root, gram_factors, point_at, triangle
 from tacit.analyst.prior import Prior
 from tacit.analyst.sampling import double_precision, jax, jnp, random
 from tacit.analyst.wishart import bartlett, gamma
@@ -118,7 +118,7 @@ def test_a_wrong_density_is_noticed():
 def test_vanishing_noise_gives_the_conjugate_posterior(d):
     exact, prior = evidence_of(d=d, holders=2, noise=0.0), replace(Prior.weak(d), shape=3.0, rate=0.5)
     mean, covariance, variance = conjugate_moments(exact, prior)
-    draws = normal_x_nuts.fit(exact, prior, Settings(seed=3))
+    draws = normal_x_gradient.fit(exact, prior, Settings(seed=3))
     for k in range(d):
         assert_recovers(draws.theta[..., k], mean[k])
         assert_recovers((draws.theta[..., k] - mean[k]) ** 2, covariance[k, k])
@@ -135,7 +135,7 @@ def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float 
 def test_metropolis_samples_the_same_posterior(noise, triangular):
     evidence = evidence_of(d=2, holders=2, noise=noise)
     evidence = replace(evidence, off_diagonal_sd=evidence.gram_sd) if triangular else evidence
-    ours = normal_x_nuts.fit(evidence, prior_of(2), Settings(seed=1))
+    ours = normal_x_gradient.fit(evidence, prior_of(2), Settings(seed=1))
     theirs = normal_x.fit(evidence, prior_of(2), Settings(draws=30_000, warmup=2000, seed=2))
     centre = theirs.mean()
     for power in (1, 2):
@@ -188,7 +188,7 @@ def draw_state(key):
     position = coordinates(jnp.log(variance), jnp.linalg.inv(half), half @ bartlett(key_grams, EMPTY.counts, D))
     known = 1 + D * (D + 1) // 2
     point = point_at(position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
-    return normal_x_nuts.State(theta, variance, position, point, jnp.log(0.35), jnp.zeros(known), jnp.ones(known))
+    return normal_x_gradient.State(theta, variance, position, point, jnp.log(0.35), jnp.zeros(known), jnp.ones(known))
 
 
 def draw_data(key, state):
@@ -249,7 +249,7 @@ def test_ranks_of_the_truth_are_uniform():
     ranks = np.zeros((replicates, 4))
     for r in range(replicates):
         truth, evidence = draw_evidence(rng, prior)
-        found = normal_x_nuts.fit(evidence, prior, Settings(chains=1, draws=draws * 8, warmup=512, seed=r))
+        found = normal_x_gradient.fit(evidence, prior, Settings(chains=1, draws=draws * 8, warmup=512, seed=r))
         values = np.column_stack([found.theta[0], found.theta[0].prod(1), found.noise_variance[0]])[7::8]
         ranks[r] = np.sum(values < truth, axis=0)
     p_values = [stats.chisquare(np.bincount(column.astype(int), minlength=draws + 1)).pvalue for column in ranks.T]
@@ -300,7 +300,7 @@ SLOW_CELLS = [
 @pytest.mark.parametrize(("d", "holders", "rows"), [(2, 1, 100_000), (5, 5, 10_000), *SLOW_CELLS])
 def test_chains_converge(d, holders, rows):
     """Swamped directions included: at d = 5 some eigenvalues of Σ are below a tenth of the noise."""
-    draws = normal_x_nuts.fit(*simulated(d, holders, rows=rows), Settings())
+    draws = normal_x_gradient.fit(*simulated(d, holders, rows=rows), Settings())
     found = mixing(np.concatenate([draws.theta, draws.noise_variance[..., None]], -1))
     assert verdict(draws, found) is Verdict.CONVERGED
     assert draws.acceptance["undiverged"].min() > 0.99
@@ -312,8 +312,8 @@ def test_chains_converge(d, holders, rows):
 def test_a_seed_fixes_the_chains_and_progress_is_told():
     evidence, heard = evidence_of(holders=2), []
     settings = Settings(seed=7, on_progress=heard.append)
-    first, second = (normal_x_nuts.fit(evidence, prior_of(2), settings) for _ in range(2))
-    other = normal_x_nuts.fit(evidence, prior_of(2), replace(settings, seed=8))
+    first, second = (normal_x_gradient.fit(evidence, prior_of(2), settings) for _ in range(2))
+    other = normal_x_gradient.fit(evidence, prior_of(2), replace(settings, seed=8))
     assert_array_equal(first.theta, second.theta)
     assert not np.array_equal(first.theta, other.theta)
     assert first.theta.shape == (4, 1000, 2)
@@ -324,4 +324,4 @@ def test_a_seed_fixes_the_chains_and_progress_is_told():
 @pytest.mark.parametrize(("counts", "message"), [(np.array([60.0, 1.0, 60.0]), "2 rows or more"), (None, "publish counts")])
 def test_missing_rows_are_refused(counts, message):
     with pytest.raises(MethodError, match=message):
-        normal_x_nuts.fit(replace(evidence_of(), counts=counts), prior_of(2), Settings())
+        normal_x_gradient.fit(replace(evidence_of(), counts=counts), prior_of(2), Settings())
