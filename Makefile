@@ -31,6 +31,11 @@ calibrate: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/publish.py --check
 	$(BIN)/python benchmarks/samplers.py --check
+	$(BIN)/python benchmarks/mixing.py --check
+	$(BIN)/python benchmarks/release_form.py --check
+	$(BIN)/python benchmarks/scales.py --check
+	$(BIN)/python benchmarks/coverage.py --check
+	$(BIN)/python benchmarks/robustness.py --check
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

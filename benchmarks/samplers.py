@@ -1,7 +1,8 @@
 """Speed of the samplers on one core, against the published MATLAB code (run under Octave) and a hand-written C++ loop.
 
 Time is CPU time of this process, held to one core, after compilation: µs per iteration and chain, four chains. Effective draws are
-those of the worst-mixing coefficient, per second of a whole run (warm-up included). Evidence has n = 10,000 rows in all.
+those of the worst-mixing coefficient, per second of a whole run (warm-up included). Evidence has n = 10,000 rows in all. `normal-x`
+is the paper's Metropolis kernel here; its gradient sampler is timed by mixing.py.
 
 Bars, checked by --check:
 
@@ -94,7 +95,7 @@ def effective(draws: Draws) -> float:
 
 def time_method(method: Method, cell: tuple[int, int], repeats: int) -> tuple[float, float]:
     """µs per iteration and chain, the least of some runs after a first that compiles, and effective draws per second."""
-    evidence, prior, settings = evidence_of(*cell), Prior.weak(cell[0]), Settings(draws=1000, warmup=1000)
+    evidence, prior, settings = evidence_of(*cell), Prior.weak(cell[0]), Settings(draws=1000, warmup=1000, sampler="metropolis")
     method.fit(evidence, prior, settings)
     seconds = math.inf
     for _ in range(repeats):
