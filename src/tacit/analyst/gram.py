@@ -4,10 +4,9 @@ Holders measure one population in different samples, so S_j = n_j B + D_j with a
 is h·n_j²(B_ii B_kk + B_ik²), as for Wishart matrices with 1/h degrees of freedom. The releases add noise of known size.
 Three steps, each in closed form:
 
-1. B is pooled over holders by inverse variance. The intercept keeps an axis of its own: its entry, the mean α² of shrunk rows, is a
-   share in (0, 1), and the entries beside it, mean features, are shrunk by their own spread. In the rest
-   noise pulls eigenvalues apart; the rotation-invariant estimator
-   of Bun, Allez, Bouchaud and Potters (2016) pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and
+1. B is pooled over holders by inverse variance. Where noise is large against the intercept's entry, the mean α² of shrunk rows, the
+   intercept keeps an axis of its own: that entry is a share in (0, 1), and those beside it, mean features, are shrunk by their own
+   spread. In the rest noise pulls eigenvalues apart; the rotation-invariant estimator of Bun, Allez, Bouchaud and Potters (2016) pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and
    negative ones, which no X'X has, become 0. By Tweedie's formula the posterior variance of entry (i, k) is its noise
    variance times the derivative of this map, the divided difference (ξ_i − ξ_k)/(λ_i − λ_k).
 2. h is chosen by marginal likelihood: 0 when holders differ by no more than their noise.
@@ -26,6 +25,8 @@ from tacit.analyst.evidence import Evidence
 
 Array = NDArray[np.float64]
 
+NOISY = 0.1
+"""Edge of the noise's eigenvalues, over the intercept's entry, from which the intercept keeps an axis of its own."""
 _HETEROGENEITY = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
 """Values of h that are tried: from none to holders with nothing in common."""
 
@@ -49,11 +50,13 @@ def grams(evidence: Evidence) -> Grams:
     weights = sizes / _variance(evidence)
     scale = float(np.sum(weights * sizes))
     pooled = np.einsum("j,jab->ab", weights, evidence.grams) / scale
-    basis = _basis(pooled, intercept=evidence.intercept)
+    sd = float(np.sqrt(np.sum(weights**2 * _variance(evidence)))) / scale
+    apart = evidence.intercept and sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    basis = _basis(pooled, intercept=apart)
     rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
     noise = _rotated_noise(evidence, basis)
     pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
-    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, intercept=evidence.intercept)
+    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, intercept=apart)
     size = np.diag(shrunk)
     shape = np.outer(size, size) + shrunk**2
     mean = sizes[:, None, None] * shrunk
