@@ -6,9 +6,10 @@ Three steps, each in closed form:
 
 1. B is pooled over holders by inverse variance. Where noise is large against the intercept's entry, the mean α² of shrunk rows, the
    intercept keeps an axis of its own: that entry is a share in (0, 1), and those beside it, mean features, are shrunk by their own
-   spread. In the rest noise pulls eigenvalues apart; the rotation-invariant estimator of Bun, Allez, Bouchaud and Potters (2016) pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and
-   negative ones, which no X'X has, become 0. By Tweedie's formula the posterior variance of entry (i, k) is its noise
-   variance times the derivative of this map, the divided difference (ξ_i − ξ_k)/(λ_i − λ_k).
+   spread. In the rest noise pulls eigenvalues apart; the rotation-invariant estimator of Bun, Allez, Bouchaud and Potters (2016)
+   pushes them back: ξ_i = λ_i − s²Σ_k (λ_i − λ_k)/((λ_i − λ_k)² + η²), and negative ones, which no X'X has, become 0. By Tweedie's
+   formula the posterior variance of entry (i, k) is its noise variance times the derivative of this map, the divided difference
+   (ξ_i − ξ_k)/(λ_i − λ_k).
 2. h is chosen by marginal likelihood: 0 when holders differ by no more than their noise.
 3. Each S_j is shrunk towards n_j B by K = T/(T + N), T its prior and N its noise variance, entry by entry.
 
