@@ -21,7 +21,7 @@ TRAJECTORY = 1.57  # mean length of a trajectory: a quarter of the period of N(0
 JITTER = 0.5  # lengths are uniform within this share of the mean, so that no coordinate returns to its start every time
 MOST_STEPS = 64  # of a trajectory: several times what is needed; it bounds the cost of the first steps, which are too small
 FIRST_STEP = 0.1
-OVERDISPERSION = 2.0  # sd of the coordinates at the start, where that of the posterior is about 1
+OVERDISPERSION = 2.0  # sd of the coordinates of σ² and Σ at the start, where that of the posterior is about 1
 DIVERGED = 1000.0  # error of the energy beyond which a trajectory has diverged, as in Stan
 SLOW = 0.25  # gain of the running moments, per unit of 1/(1 + t/20)
 
@@ -171,7 +171,7 @@ class Hamiltonian:
     blocks: ClassVar[tuple[str, ...]] = ("trajectory", "undiverged")
 
     def init(self, key: jax.Array, framed: Framed) -> State:
-        """Coordinates from a normal law wider than the posterior."""
+        """Coordinates from a normal law: that of σ² and Σ twice as wide as the posterior, those of S_j as wide."""
         holders, d = framed.problem.moments.shape
         each = d * (d + 1) // 2
         normal = random.normal(key, (1 + (holders + 1) * each + d,))
