@@ -176,7 +176,8 @@ class Share:
 
     @classmethod
     def of(cls, values: list[float]) -> "Share":
-        return cls(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))), len(values))
+        spread = float(np.std(values, ddof=1)) or math.sqrt(PROBABILITY * (1 - PROBABILITY))  # few fits may all cover alike
+        return cls(float(np.mean(values)), spread / math.sqrt(len(values)), len(values))
 
     @property
     def limits(self) -> tuple[float, float]:
