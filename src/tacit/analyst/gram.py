@@ -42,7 +42,6 @@ class Grams:
     own_variance: Array  # (J, d, d): posterior variance of its entries, given B
     shared_variance: Array  # (d, d): posterior variance of the entries of (1 − K)∘B, common to all holders
     heterogeneity: float  # h
-    known: Array  # (d,): share of each pooled eigenvalue that stands above the noise, 0..1
 
 
 def grams(evidence: Evidence) -> Grams:
@@ -73,7 +72,6 @@ def grams(evidence: Evidence) -> Grams:
         own_variance=gain * noise,
         shared_variance=(1 - typical_gain) ** 2 * derivative * pooled_noise,
         heterogeneity=h,
-        known=size / (size + np.sqrt(np.diag(pooled_noise))),
     )
 
 
