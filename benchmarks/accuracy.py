@@ -34,7 +34,7 @@ from tacit.analyst.method import Settings
 from tacit.analyst.prior import Prior
 from tacit.holder.publish import Purpose, privatise
 from tacit.holder.statistics import Statistics, statistics_of
-from tacit.holder.table import table_of
+from tacit.rows.table import table_of
 from tacit.simulation import seeded
 from tacit.study import Study
 

@@ -42,7 +42,7 @@ from tacit.analyst.outcome import Mixture
 from tacit.holder.encode import Diagnostics
 from tacit.holder.publish import Purpose, privatise
 from tacit.holder.statistics import Statistics, statistics_of
-from tacit.holder.table import table_of
+from tacit.rows.table import table_of
 from tacit.simulation import seeded
 from tacit.study import Study
 

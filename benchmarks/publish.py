@@ -99,7 +99,7 @@ def bare(path: str) -> dict[str, float]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from tacit.holder.table import BATCH_ROWS, READ_BYTES
+    from tacit.rows.table import BATCH_ROWS, READ_BYTES
 
     start = cpu_time()
     gram, buffer = np.zeros((len(COLUMNS),) * 2), np.empty((len(COLUMNS), BARE_ROWS))

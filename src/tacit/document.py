@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, P
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from tacit.columns import Document, Name, explain
 from tacit.errors import ReleaseError
-from tacit.study import Name, Study, _Document, explain
 
 if TYPE_CHECKING:
     from tacit.privacy.sensitivity import Relation
+    from tacit.study import Study
 
 VERSIONS = (1,)
 MOST_BYTES = 32 * 2**20
@@ -47,7 +48,7 @@ class Calibrated(Protocol):
     def lattice(self) -> int: ...  # noqa: D102
 
 
-class Signature(_Document):
+class Signature(Document):
     """Ed25519 signature over the document without it; key and signature in base64."""
 
     algorithm: Literal["ed25519"]
@@ -55,7 +56,7 @@ class Signature(_Document):
     value: Annotated[str, Field(max_length=200)]
 
 
-class Published(_Document):
+class Published(Document):
     """A document that leaves a holder. Each kind states all its fields itself, in their order; every kind has these."""
 
     kind: ClassVar[str]

@@ -18,8 +18,8 @@ from tacit.analyst.posterior import Posterior, UnitsName
 from tacit.analyst.prior import Prior
 from tacit.errors import StudyError
 from tacit.holder.statistics import STEP_BITS, statistics_of
-from tacit.holder.table import table_of
 from tacit.privacy.gaussian import EPSILON_RANGE
+from tacit.rows.table import table_of
 from tacit.study import Study
 
 Array = NDArray[np.float64]

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from tacit.columns import Document, Name
 from tacit.document import Lattice, Number, Positive, Published, Signature, must
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Shape
 from tacit.privacy.sensitivity import Relation
-from tacit.study import Name, Study, _Document
+from tacit.study import Study
 
 
-class Noise(_Document):
+class Noise(Document):
     """Standard deviation of the noise on each published part, in the units of that part."""
 
     xtx_diagonal: Positive

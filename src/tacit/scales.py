@@ -7,13 +7,14 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.columns import Document, Name
 from tacit.document import Lattice, Number, Positive, Published, Signature, must
 from tacit.errors import StudyError
 from tacit.privacy.sensitivity import Relation
-from tacit.study import Name, Study, _Document
+from tacit.study import Study
 
 
-class Moments(_Document):
+class Moments(Document):
     """Noisy sums over one column's values u ∈ [−1, 1], as the range maps them: how many there are, Σu and Σu²."""
 
     name: Name
@@ -22,7 +23,7 @@ class Moments(_Document):
     square: Number
 
 
-class MomentNoise(_Document):
+class MomentNoise(Document):
     """Standard deviation of the noise on each of a column's sums."""
 
     count: Positive

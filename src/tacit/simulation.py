@@ -11,9 +11,9 @@ from tacit.analyst.evidence import Evidence
 from tacit.holder.publish import Purpose, privatise
 from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import STEP_BITS, statistics_of
-from tacit.holder.table import table_of
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
+from tacit.rows.table import table_of
 from tacit.scales import ScalesRelease
 from tacit.study import Study
 

@@ -8,13 +8,13 @@ import hashlib
 import json
 import math
 import tomllib
-import unicodedata
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from tacit.columns import Document, Feature, Name, Response, explain
 from tacit.errors import StudyError
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
@@ -24,8 +24,6 @@ from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 INTERCEPT = "(intercept)"
 MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
-MOST_STRETCH = 1e4
-"""How many times wider than its typical interval a range may be."""
 LARGEST_ENTRY = 4.0
 """Largest entry of an encoded row after shrinking: what keeps sums of products exact (holder/encode.py)."""
 NEAR_SPHERE = 0.3
@@ -44,125 +42,12 @@ LEAST_RADIUS = 1e-3
 """Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small beside it."""
 
 
-def _printable(text: str) -> str:
-    if any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in text):
-        message = "must hold no control characters or line breaks"
-        raise ValueError(message)
-    return text
-
-
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
-Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
-Range = tuple[Finite, Finite]
 Count = Literal["exact", "noisy", "withheld", "public"]
 Missing = Literal["drop", "impute", "refuse"]
 Hash = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-def _increasing(field: str, bounds: Range) -> None:
-    low, high = bounds
-    if not high - low > max(1e-9 * max(abs(low), abs(high)), 1e-150):
-        message = f"{field} must be [low, high] with low clearly below high"
-        raise ValueError(message)
-
-
-def _mapping(bounds: Range) -> tuple[float, float]:
-    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]."""
-    low, high = bounds
-    return low + (high - low) / 2, (high - low) / 2
-
-
-class Response(_Document):
-    """The response and its public range, which is mapped to [−1, 1]."""
-
-    name: Name
-    range: Annotated[Range, Field(strict=False)]
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _increasing("range", self.range)
-        return self
-
-    @property
-    def mapping(self) -> tuple[float, float]:
-        """Middle and half-width of what is mapped to [−1, 1]."""
-        return _mapping(self.range)
-
-
-class Feature(_Document):
-    """A numeric feature with a public `range`, or a categorical one with public `levels`.
-
-    `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given; values are still clamped
-    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference; a level
-    outside the list is an error unless `other` names the level that takes it.
-    """
-
-    name: Name
-    range: Annotated[Range, Field(strict=False)] | None = None
-    typical: Annotated[Range, Field(strict=False)] | None = None
-    levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
-    other: Name | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.range is None) == (self.levels is None):
-            message = "give exactly one of range (numeric) and levels (categorical)"
-            raise ValueError(message)
-        if self.range is not None:
-            _increasing("range", self.range)
-        if self.typical is not None:
-            self._check_typical(self.typical)
-        if self.other is not None and self.levels is None:
-            message = "other goes with levels"
-            raise ValueError(message)
-        if self.levels is not None and (len(self.all_levels) < 2 or len(set(self.levels)) < len(self.levels)):  # noqa: PLR2004
-            message = "levels must be at least two different names (other counts as one)"
-            raise ValueError(message)
-        return self
-
-    def _check_typical(self, typical: Range) -> None:
-        _increasing("typical", typical)
-        if self.range is None or not self.range[0] <= typical[0] < typical[1] <= self.range[1] or self.longest > MOST_STRETCH:
-            message = f"typical must lie inside the range of a numeric feature, which may be {MOST_STRETCH:g} times as wide at most"
-            raise ValueError(message)
-
-    @property
-    def mapping(self) -> tuple[float, float]:
-        """Middle and half-width of what is mapped to [−1, 1], for a numeric feature."""
-        return _mapping(self.typical or self.range or (-1.0, 1.0))
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The range, mapped: [−1, 1] unless `typical` is narrower."""
-        if self.typical is None or self.range is None:
-            return -1.0, 1.0
-        middle, half = self.mapping
-        return (self.range[0] - middle) / half, (self.range[1] - middle) / half
-
-    @property
-    def longest(self) -> float:
-        """Largest norm of the feature's encoded columns."""
-        return max(map(abs, self.limits))
-
-    @property
-    def all_levels(self) -> tuple[str, ...]:
-        """Every level with `other` last where it is a level of its own; the first is the reference."""
-        levels = self.levels or ()
-        return levels if self.other is None or self.other in levels else (*levels, self.other)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the encoded columns: the feature itself, or one 0/1 column per level but the reference."""
-        if self.levels is None:
-            return (self.name,)
-        return tuple(f"{self.name}[{level}]" for level in self.all_levels[1:])
-
-
-class ReleaseForm(_Document):
+class ReleaseForm(Document):
     """What is published and how; every default is a function of public quantities (docs/study.md)."""
 
     noise: Shape = "frobenius"
@@ -174,7 +59,7 @@ class ReleaseForm(_Document):
     count: Count | None = None
 
 
-class Study(_Document):
+class Study(Document):
     """The whole agreement; see docs/study.md for the meaning of each field."""
 
     name: Name
@@ -388,13 +273,3 @@ class Study(_Document):
             message = f"cannot read the study {str(path)!r}: {reason}"
             raise StudyError(message) from None
         return cls.from_toml(text)
-
-
-def explain(error: ValidationError) -> str:
-    """The first complaint of a validation as one sentence: the field, the rule."""
-    first = error.errors(include_url=False)[0]
-    field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
-    field = field if field.isprintable() else ascii(field)
-    rule = first["msg"].removeprefix("Value error, ")
-    rule = rule[0].lower() + rule[1:].replace("a valid tuple", "a list")
-    return f"{field}: {rule}"

@@ -27,9 +27,9 @@ from tacit.demonstration import STUDY
 from tacit.errors import LedgerError, ReleaseError, StudyError, TableError
 from tacit.holder.ledger import Charge, Ledger
 from tacit.holder.statistics import statistics_of
-from tacit.holder.table import table_of
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release
+from tacit.rows.table import table_of
 from tacit.simulation import simulate
 from tacit.study import Study
 

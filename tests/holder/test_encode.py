@@ -13,7 +13,7 @@ import pytest
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.statistics import statistics_of
-from tacit.holder.table import table_of
+from tacit.rows.table import table_of
 from tacit.study import Study
 
 STEP = 2.0**-18

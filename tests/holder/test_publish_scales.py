@@ -12,9 +12,9 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.scales import moments_of, publish_scales
 from tacit.holder.statistics import STEP_BITS
-from tacit.holder.table import table_of
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release
+from tacit.rows.table import table_of
 from tacit.scales import ScalesRelease
 from tacit.signature import new_key, verify
 from tacit.simulation import simulate_scales

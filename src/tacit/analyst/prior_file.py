@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tacit.analyst.prior import Prior
+from tacit.columns import explain
 from tacit.errors import PriorError
-from tacit.study import explain
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from tacit.analyst.collection import check_together
+from tacit.columns import Feature
 from tacit.scales import ScalesRelease
-from tacit.study import LARGEST_ENTRY, Feature, Study
+from tacit.study import LARGEST_ENTRY, Study
 
 CLEAR = 4.0
 """A column's number of values must be at least so many standard deviations of its noise, or nothing is learnt."""

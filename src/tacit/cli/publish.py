@@ -47,7 +47,7 @@ def publish(
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
     from tacit.holder.scales import publish_scales
-    from tacit.holder.table import table_of
+    from tacit.rows.table import table_of
     from tacit.study import Study
 
     agreement = Study.load(study)

@@ -13,11 +13,11 @@ from tacit.errors import StudyError, TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Charge, Ledger, now
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
-from tacit.holder.table import table_of
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import Sampler, check_sampler, sampler_name, secure_noise
 from tacit.privacy.scales import ScalesMechanism
 from tacit.release import Release, noise_record
+from tacit.rows.table import table_of
 from tacit.study import Study
 
 MOST_ROWS_FOR_EIGENVALUE = 2**28

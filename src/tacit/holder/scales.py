@@ -13,12 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.document import check_holder
-from tacit.holder.encode import GRID, GRID_BITS, Diagnostics, numbers_of, refuse_missing
+from tacit.holder.encode import GRID, GRID_BITS, Diagnostics, refuse_missing
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import Purpose, _charge, _perturb, _provenance, _signer
 from tacit.holder.statistics import STEP_BITS
-from tacit.holder.table import table_of
 from tacit.privacy.noise import Sampler, check_sampler, secure_noise
+from tacit.rows.columns import numbers_of
+from tacit.rows.table import table_of
 from tacit.scales import MomentNoise, Moments, ScalesRelease
 from tacit.study import Study
 

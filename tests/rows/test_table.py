@@ -13,7 +13,7 @@ import pytest
 
 from tacit.errors import TableError
 from tacit.holder.statistics import statistics_of
-from tacit.holder.table import BATCH_ROWS, SUFFIXES, table_of
+from tacit.rows.table import BATCH_ROWS, SUFFIXES, table_of
 from tacit.study import Study
 
 STUDY = Study.from_document(

@@ -1,0 +1,136 @@
+"""The columns of a study: the response, the features, and how each becomes numbers of a public range."""
+
+import unicodedata
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+MOST_STRETCH = 1e4
+"""How many times wider than its typical interval a range may be."""
+
+
+def _printable(text: str) -> str:
+    if any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in text):
+        message = "must hold no control characters or line breaks"
+        raise ValueError(message)
+    return text
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
+Range = tuple[Finite, Finite]
+
+
+class Document(BaseModel):
+    """A frozen record of plain values that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _increasing(field: str, bounds: Range) -> None:
+    low, high = bounds
+    if not high - low > max(1e-9 * max(abs(low), abs(high)), 1e-150):
+        message = f"{field} must be [low, high] with low clearly below high"
+        raise ValueError(message)
+
+
+def _mapping(bounds: Range) -> tuple[float, float]:
+    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]."""
+    low, high = bounds
+    return low + (high - low) / 2, (high - low) / 2
+
+
+class Response(Document):
+    """The response and its public range, which is mapped to [−1, 1]."""
+
+    name: Name
+    range: Annotated[Range, Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _increasing("range", self.range)
+        return self
+
+    @property
+    def mapping(self) -> tuple[float, float]:
+        """Middle and half-width of what is mapped to [−1, 1]."""
+        return _mapping(self.range)
+
+
+class Feature(Document):
+    """A numeric feature with a public `range`, or a categorical one with public `levels`.
+
+    `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given; values are still clamped
+    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference; a level
+    outside the list is an error unless `other` names the level that takes it.
+    """
+
+    name: Name
+    range: Annotated[Range, Field(strict=False)] | None = None
+    typical: Annotated[Range, Field(strict=False)] | None = None
+    levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
+    other: Name | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.range is None) == (self.levels is None):
+            message = "give exactly one of range (numeric) and levels (categorical)"
+            raise ValueError(message)
+        if self.range is not None:
+            _increasing("range", self.range)
+        if self.typical is not None:
+            self._check_typical(self.typical)
+        if self.other is not None and self.levels is None:
+            message = "other goes with levels"
+            raise ValueError(message)
+        if self.levels is not None and (len(self.all_levels) < 2 or len(set(self.levels)) < len(self.levels)):  # noqa: PLR2004
+            message = "levels must be at least two different names (other counts as one)"
+            raise ValueError(message)
+        return self
+
+    def _check_typical(self, typical: Range) -> None:
+        _increasing("typical", typical)
+        if self.range is None or not self.range[0] <= typical[0] < typical[1] <= self.range[1] or self.longest > MOST_STRETCH:
+            message = f"typical must lie inside the range of a numeric feature, which may be {MOST_STRETCH:g} times as wide at most"
+            raise ValueError(message)
+
+    @property
+    def mapping(self) -> tuple[float, float]:
+        """Middle and half-width of what is mapped to [−1, 1], for a numeric feature."""
+        return _mapping(self.typical or self.range or (-1.0, 1.0))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The range, mapped: [−1, 1] unless `typical` is narrower."""
+        if self.typical is None or self.range is None:
+            return -1.0, 1.0
+        middle, half = self.mapping
+        return (self.range[0] - middle) / half, (self.range[1] - middle) / half
+
+    @property
+    def longest(self) -> float:
+        """Largest norm of the feature's encoded columns."""
+        return max(map(abs, self.limits))
+
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        """Every level with `other` last where it is a level of its own; the first is the reference."""
+        levels = self.levels or ()
+        return levels if self.other is None or self.other in levels else (*levels, self.other)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the encoded columns: the feature itself, or one 0/1 column per level but the reference."""
+        if self.levels is None:
+            return (self.name,)
+        return tuple(f"{self.name}[{level}]" for level in self.all_levels[1:])
+
+
+def explain(error: ValidationError) -> str:
+    """The first complaint of a validation as one sentence: the field, the rule."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
+    field = field if field.isprintable() else ascii(field)
+    rule = first["msg"].removeprefix("Value error, ")
+    rule = rule[0].lower() + rule[1:].replace("a valid tuple", "a list")
+    return f"{field}: {rule}"
