@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from house import ROWS
 
-from tacit.cli import app, main
+from tacit.cli import app
 from tacit.demonstration import STUDY
 from tacit.holder.ledger import Ledger
 from tacit.release import Release
@@ -16,37 +17,6 @@ from tacit.signature import verify
 from tacit.study import Study
 
 SECRET = "SECRET7731"  # noqa: S105
-ROWS = "age,bmi,sex,admission,days\n50,25.5,female,planned,3\n61,31,male,emergency,12\n70,,female,planned,4\n130,22,male,planned,2\n"
-
-
-@pytest.fixture
-def house(tmp_path, monkeypatch):
-    """A holder's working folder, with a study, a table and a ledger of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TACIT_LEDGER", str(tmp_path / "ledger.db"))
-    monkeypatch.setenv("COLUMNS", "200")
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
-    (tmp_path / "table.csv").write_text(ROWS, encoding="utf-8")
-    return tmp_path
-
-
-@pytest.fixture
-def tacit(house, monkeypatch, capsys):  # noqa: ARG001
-    """Run the command in this process: gives its exit code, output and error output."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return run
-
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 

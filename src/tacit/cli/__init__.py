@@ -5,13 +5,14 @@ import sys
 
 import typer
 
-from tacit.cli import demo, fit, key, ledger, plan, publish, scales, study
+from tacit.cli import demo, doctor, fit, key, ledger, plan, publish, scales, study
+from tacit.cli.command import Command, every_command
 from tacit.errors import TacitError
 
 app = typer.Typer(
     name="tacit",
     help="Fit one Bayesian linear regression over several data holders without showing a row to anyone.",
-    epilog="Exit codes: 0 done, 2 wrong input or exhausted budget (one sentence says which), 1 anything else.",
+    epilog="Exit codes: 0 done; 2 wrong input or exhausted budget (one sentence says which); 130 interrupted; 1 anything else.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -25,6 +26,9 @@ app.command("scales")(scales.scales)
 app.command("fit")(fit.fit)
 app.command("summary")(fit.summary)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
+for command in every_command(app):
+    command.cls = Command
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001

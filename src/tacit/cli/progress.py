@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tacit.cli.command import is_quiet
+
 if TYPE_CHECKING:
     from tacit.analyst.method import Progress
 
@@ -13,10 +15,14 @@ PATIENCE = 2.0
 """Seconds of silence before a bar appears."""
 
 
+def _wanted() -> bool:
+    return sys.stderr.isatty() and not is_quiet()
+
+
 @contextmanager
 def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar that counts rows; gives the function to report them to."""
-    if not sys.stderr.isatty():
+    if not _wanted():
         yield lambda _rows: None
         return
     from rich import progress as rich
@@ -41,7 +47,7 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def draws_bar() -> Iterator[Callable[["Progress"], None]]:
     """A bar for a sampler, with its acceptance rates and the time left."""
-    if not sys.stderr.isatty():
+    if not _wanted():
         yield lambda _progress: None
         return
     from rich import progress as rich

@@ -1,0 +1,113 @@
+"""`tacit doctor`: whether this installation is in order, and what it can do."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import typer
+
+from tacit.cli.publish import Json, LedgerFile
+from tacit.errors import TacitError
+
+CORE = ("numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich")
+EXTRAS = {
+    "sampling": (("jax", "blackjax", "arviz-stats"), "the sampled methods"),
+    "arviz": (("arviz-base", "arviz-stats"), "posteriors for ArviZ"),
+    "plots": (("matplotlib",), "pictures and the report's charts"),
+    "sign": (("cryptography",), "signed releases"),
+    "formula": (("formulaic",), "studies from formulas"),
+    "sklearn": (("scikit-learn",), "the scikit-learn estimator"),
+    "sql": (("adbc-driver-postgresql", "adbc-driver-sqlite", "duckdb"), "tables from databases"),
+    "spark": (("pyspark",), "tables on Spark"),
+    "flower": (("flwr",), "federation over Flower"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: whether it is in order, and what was seen."""
+
+    what: str
+    ok: bool
+    seen: str
+
+
+def doctor(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
+    """Check versions, the noise generator, the sampling engine and the ledger; exit code 1 if anything needed is broken.
+
+    Example: `tacit doctor --ledger ledger.db`
+    """
+    from tacit.holder.ledger import default_path
+
+    needed = [_packages(), _noise(), _ledger(ledger or default_path())]
+    optional = [_extra(name) for name in EXTRAS] + [_engine()]
+    if as_json:
+        typer.echo(json.dumps({"needed": [asdict(f) for f in needed], "optional": [asdict(f) for f in optional]}))
+    else:
+        for finding in needed:
+            typer.echo(f"{'ok     ' if finding.ok else 'BROKEN '} {finding.what}: {finding.seen}")
+        for finding in optional:
+            typer.echo(f"{'ok     ' if finding.ok else 'absent '} {finding.what}: {finding.seen}")
+    if not all(finding.ok for finding in needed):
+        raise typer.Exit(1)
+
+
+def _packages() -> Finding:
+    found = {name: _version(name) for name in ("tacit", *CORE)}
+    words = ", ".join(f"{name} {number or 'missing'}" for name, number in found.items())
+    return Finding("versions", None not in found.values(), f"Python {platform.python_version()}, {words}")
+
+
+def _noise() -> Finding:
+    try:
+        from tacit.privacy.noise import check_sampler, sampler_name
+
+        check_sampler()
+    except (TacitError, ImportError, OSError) as error:
+        return Finding("noise", ok=False, seen=str(error))
+    return Finding("noise", ok=True, seen=sampler_name())
+
+
+def _ledger(path: object) -> Finding:
+    from pathlib import Path
+
+    from tacit.holder.ledger import Ledger
+
+    place = Path(str(path))
+    if not place.exists():
+        return Finding("ledger", ok=True, seen=f"none yet at {place}: the first release makes it")
+    try:
+        accounts = Ledger(place).accounts()
+    except TacitError as error:
+        return Finding("ledger", ok=False, seen=str(error))
+    lost = sum(charge.release is None for account in accounts for charge in account.charges)
+    charges = sum(len(account.charges) for account in accounts)
+    return Finding(
+        "ledger", ok=True, seen=f"{place}: whole; {len(accounts)} data sets, {charges} charges, {lost} of them without a release"
+    )
+
+
+def _extra(name: str) -> Finding:
+    packages, purpose = EXTRAS[name]
+    found = {package: _version(package) for package in packages}
+    if None in found.values():
+        return Finding(name, ok=False, seen=f"{purpose}: pip install 'tacit[{name}]'")
+    return Finding(name, ok=True, seen=f"{purpose}: " + ", ".join(f"{package} {number}" for package, number in found.items()))
+
+
+def _engine() -> Finding:
+    try:
+        import jax
+
+        devices = jax.devices()
+    except (ImportError, RuntimeError) as error:
+        return Finding("engine", ok=False, seen=f"no device to sample on ({type(error).__name__})")
+    return Finding("engine", ok=True, seen=f"samples on {', '.join(f'{device.device_kind} ({device.platform})' for device in devices)}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,70 @@
+"""What all commands share: quiet, help with an example, completion, exit codes; and the doctor."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tacit.cli import app
+from tacit.cli.command import Command, every_command
+
+PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
+
+
+def test_quiet_says_nothing_and_does_the_work(tacit, house):
+    assert tacit(*PUBLISH, "--quiet") == (0, "", "")
+    assert (house / "north.json").exists()
+    assert tacit("summary", "north.json", "-q")[0] == 2  # an error is still told
+    assert tacit("summary", "north.json", "-q")[2].startswith("tacit: ")
+
+
+def test_quiet_keeps_the_json_that_was_asked_for(tacit):
+    code, out, err = tacit(*PUBLISH, "--quiet", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["release"] == "north.json"
+
+
+def test_every_command_can_be_quiet():
+    found = list(every_command(app))
+    assert len(found) > 10
+    assert all(command.cls is Command for command in found)
+
+
+def test_the_doctor_finds_a_sound_house_sound(tacit):
+    code, out, _ = tacit("doctor")
+    assert code == 0
+    assert "none yet" in out
+    assert "BROKEN" not in out
+    tacit(*PUBLISH)
+    code, out, _ = tacit("doctor", "--json")
+    found = {finding["what"]: finding for finding in json.loads(out)["needed"]}
+    assert "1 data sets, 1 charges, 0 of them without a release" in found["ledger"]["seen"]
+
+
+def test_the_doctor_reports_a_damaged_ledger(tacit, house):
+    (house / "ledger.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    code, out, _ = tacit("doctor")
+    assert code == 1
+    assert "BROKEN  ledger" in out
+
+
+def test_the_doctor_counts_charges_whose_release_was_lost(tacit, house):
+    tacit(*PUBLISH)
+    with sqlite3.connect(house / "ledger.db") as database:
+        database.execute("UPDATE charge SET release = NULL")
+    database.close()
+    assert "1 of them without a release" in tacit("doctor")[1]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_offered(shell, house):  # noqa: ARG001
+    script = f"import sys; sys.argv = ['tacit']; from tacit.cli import app; app(['--show-completion', '{shell}'], prog_name='tacit')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "tacit" in done.stdout, done.stderr
+
+
+def test_no_colours_into_a_pipe(house):  # noqa: ARG001
+    done = subprocess.run([sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True)
+    assert "\x1b[" not in done.stdout
