@@ -30,6 +30,7 @@ calibrate: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/publish.py --check
+	$(BIN)/python benchmarks/startup.py --check
 	$(BIN)/python benchmarks/samplers.py --check
 	$(BIN)/python benchmarks/mixing.py --check
 	$(BIN)/python benchmarks/release_form.py --check

@@ -165,6 +165,17 @@ statistics_of(study, table_of({"y": [0.5]}, study).batches())
     assert not loaded(code) & {"opendp", "jax", "matplotlib", "polars", "cryptography"}
 
 
+def test_the_default_fit_loads_no_heavy_package(tmp_path):
+    code = f"""
+import numpy as np, tacit
+from tacit.simulation import simulate
+study = tacit.Study.from_toml('name="s"\\nepsilon=1\\ndelta=1e-6\\n[response]\\nname="y"\\nrange=[0,1]')
+release = simulate(study, np.ones((9, 1)), np.random.default_rng(0), holder="h")
+tacit.fit(tacit.collect([release], allow_simulated=True)).save({str(tmp_path / "posterior.parquet")!r})
+"""
+    assert not loaded(code) & HEAVY
+
+
 def test_every_exported_name_is_there():
     assert sorted(tacit.__all__) == sorted(tacit._HOMES)
     for name in tacit.__all__:

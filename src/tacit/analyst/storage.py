@@ -70,10 +70,10 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
         scale = None if outcome.scale is None else outcome.scale.tolist()
         degrees = None if math.isinf(outcome.degrees) else outcome.degrees
         closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
-        return {"chain": pa.array([], pa.int32())}, {"closed_form": closed | {"noise_variance": outcome.noise_variance}}
+        return {"chain": pa.nulls(0, pa.int32())}, {"closed_form": closed | {"noise_variance": outcome.noise_variance}}
     if isinstance(outcome, Mixture):
         parts = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(outcome).items()}
-        return {"chain": pa.array([], pa.int32())}, {"mixture": parts}
+        return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
         "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),

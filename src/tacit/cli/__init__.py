@@ -12,7 +12,7 @@ from tacit.errors import TacitError
 app = typer.Typer(
     name="tacit",
     help="Fit one Bayesian linear regression over several data holders without showing a row to anyone.",
-    epilog="Exit codes: 0 done; 2 wrong input or exhausted budget (one sentence says which); 130 interrupted; 1 anything else.",
+    epilog="Exit codes: 0 done, 2 wrong input or exhausted budget (one sentence says which), 130 interrupted, 1 anything else.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
