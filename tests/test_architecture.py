@@ -7,9 +7,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tacit
+from tacit.simulation import simulate
 
 SOURCE = Path(tacit.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
@@ -166,13 +168,10 @@ statistics_of(study, table_of({"y": [0.5]}, study).batches())
 
 
 def test_the_default_fit_loads_no_heavy_package(tmp_path):
-    code = f"""
-import numpy as np, tacit
-from tacit.simulation import simulate
-study = tacit.Study.from_toml('name="s"\\nepsilon=1\\ndelta=1e-6\\n[response]\\nname="y"\\nrange=[0,1]')
-release = simulate(study, np.ones((9, 1)), np.random.default_rng(0), holder="h")
-tacit.fit(tacit.collect([release], allow_simulated=True)).save({str(tmp_path / "posterior.parquet")!r})
-"""
+    study = tacit.Study.from_toml('name="s"\nepsilon=1\ndelta=1e-6\n[response]\nname="y"\nrange=[0,1]')
+    simulate(study, np.ones((9, 1)), np.random.default_rng(0), holder="h").save(tmp_path / "h.json")
+    folder = str(tmp_path)
+    code = f"import tacit; tacit.fit(tacit.collect([{folder!r}], allow_simulated=True)).save({folder!r} + '/posterior.parquet')"
     assert not loaded(code) & HEAVY
 
 
