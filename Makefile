@@ -39,6 +39,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/robustness.py --check
 
 docs: $(READY)
+	$(BIN)/python docs/commands.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:

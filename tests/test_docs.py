@@ -1,0 +1,78 @@
+"""Every command and every piece of Python in the documentation runs, page by page, in a folder as its reader would have it.
+
+Blocks marked `sh` and `python` are run in the order in which they stand; a page's Python shares one namespace, and a `text` block
+right after a `python` block is what that one prints. Blocks of other kinds (`toml`, `console` for what needs other machines)
+are shown, not run. Every page finds `study.toml` and the
+tables of three hospitals, as `tacit demo` makes them: `patients.csv` (north's), `south.csv` and `east.csv`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.demonstration import write_hospitals
+
+REPOSITORY = Path(__file__).parents[1]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<kind>\w+)[^\n]*\n(?P<text>.*?)^(?P=indent)```$(?:\s*^```text\n(?P<printed>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+RUN = {"sh", "python"}
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    return [(found["kind"], textwrap.dedent(found["text"]), found["printed"]) for found in BLOCK.finditer(text) if found["kind"] in RUN]
+
+
+@pytest.fixture(scope="module")
+def hospitals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospitals")
+    tables = write_hospitals(folder)
+    pyarrow.csv.write_csv(pq.read_table(tables["north"]), folder / "patients.csv")
+    shutil.copy(tables["south"], folder / "south.csv")
+    pyarrow.csv.write_csv(pyarrow.csv.read_csv(tables["east"]), folder / "east.csv")
+    for name in tables:
+        shutil.rmtree(folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.filterwarnings("default")
+def test_the_examples_of_a_page_run(page, hospitals, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "reader"
+    shutil.copytree(hospitals, folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TACIT_LEDGER", str(folder / "ledger.db"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    names = {"__name__": "__documentation__"}
+    for kind, text, printed in blocks(page):
+        if kind == "python":
+            capsys.readouterr()
+            exec(compile(text, page.name, "exec"), names)  # noqa: S102
+            assert printed in (None, capsys.readouterr().out)
+        else:
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, check=False)  # noqa: S607
+            assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_reference_of_commands_is_what_help_says(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "docs")
+    import commands
+
+    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run `python docs/commands.py`"
