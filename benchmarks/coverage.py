@@ -20,7 +20,7 @@ with 10 holders at ε = 0.2 and with 100 at ε = 1. With 100 holders, ε = 0.2 a
 cover 92 to 99 %. In these cells neither share may be below the band, and the summary must warn in most runs. More rows, fewer
 holders, a narrower range of the response or a larger ε would help, and nothing else: the noise of J releases adds up.
 
-    python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove] [--runs 1.0]
+    python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove] [--runs 1.0] [--workers 1]
 
 `--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour on one core.
 """
@@ -30,7 +30,10 @@ import itertools
 import math
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
+from multiprocessing import get_context
 
 import numpy as np
 from scipy import stats
@@ -137,9 +140,9 @@ def predictive_level(outcome: Mixture, rows: np.ndarray, law: str) -> np.ndarray
     return level
 
 
-def measure(design: Design, epsilons: list[float], relation: str, runs: int, diagnostics: Diagnostics) -> Cells:
-    """All ε of a design on the same rows."""
-    law, d = design.law, design.d
+def measure(design: Design, epsilons: list[float], relation: str, runs: int) -> tuple[Cells, Diagnostics]:
+    """All ε of a design on the same rows, and how many responses were clamped."""
+    law, d, diagnostics = design.law, design.d, Diagnostics()
     cells: Cells = {(law, design.sizes, design.holders, d, epsilon): {m: Tally() for m in METHODS} for epsilon in epsilons}
     studies = {epsilon: study_of(law, d, epsilon, relation) for epsilon in epsilons}
     tail = (1 - PROBABILITY) / 2
@@ -163,7 +166,7 @@ def measure(design: Design, epsilons: list[float], relation: str, runs: int, dia
                 tally.slopes.append(float(hits[1:].mean()))
                 tally.predictive.append(float(np.mean(np.abs(level - 0.5) <= 0.5 - tail)))
                 tally.warned.append(bool(posterior.outcome.warning))
-    return cells
+    return cells, diagnostics
 
 
 @dataclass(frozen=True)
@@ -270,18 +273,22 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--relation", choices=("replace-one", "add-remove"), default="replace-one")
     parser.add_argument("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share the designs; the figures do not depend on it")
     options = parser.parse_args()
-    start, diagnostics = time.perf_counter(), Diagnostics()
+    start, clamped, rows = time.perf_counter(), 0, 0
     cells: Cells = {}
-    for design in designs(quick=options.quick):
-        runs = 12 if options.quick else max(2, round(options.runs * design.runs))
-        found = measure(design, [0.2, 1.0] if options.quick else [0.2, 1.0, 5.0], options.relation, runs, diagnostics)
-        cells |= found
-        for key, cell in found.items():
-            print(line_of(name_of(key), *(cell[method] for method in METHODS), wide=excepted(key))[0], flush=True)
+    epsilons = [0.2, 1.0] if options.quick else [0.2, 1.0, 5.0]
+    chosen = designs(quick=options.quick)
+    runs = [12 if options.quick else max(2, round(options.runs * design.runs)) for design in chosen]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        for found, diagnostics in pool.map(measure, chosen, repeat(epsilons), repeat(options.relation), runs):
+            cells |= found
+            clamped += diagnostics.clamped["y"]
+            rows += diagnostics.rows
+            for key, cell in found.items():
+                print(line_of(name_of(key), *(cell[method] for method in METHODS), wide=excepted(key))[0], flush=True)
     met = report(cells)
-    clamped = diagnostics.clamped["y"] / diagnostics.rows
-    print(f"\n{options.relation}, {time.perf_counter() - start:.0f} s; responses clamped: {clamped:.1e} of rows")
+    print(f"\n{options.relation}, {time.perf_counter() - start:.0f} s; responses clamped: {clamped / rows:.1e} of rows")
     print("bars met" if met else "bars missed")
     sys.exit(0 if met or not options.check else 1)
 
