@@ -4,14 +4,18 @@ Rules of the formats: each only grows, by a new version with its own reader; dat
 strict, so a field that is missing, extra, not finite or out of shape is refused with its own sentence.
 """
 
+import hashlib
 import json
 import math
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar, Literal, NoReturn, Protocol, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -109,6 +113,11 @@ class Published(Document):
         del document["signature"]
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of what is signed: names the document."""
+        return "sha256:" + hashlib.sha256(self.canonical()).hexdigest()
+
     def to_json(self) -> str:
         """The document as JSON laid out for a reader: what fits on a line stands on a line."""
         return _lay_out(self.document()) + "\n"
@@ -181,12 +190,19 @@ def check_holder(name: str) -> None:
 
 def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write a file under a temporary name beside its place, make it durable, and move it there."""
+    with whole_file(path, mode=mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A file to write to under a temporary name beside its place; at the end it is made durable and moved there."""
     path = Path(path)
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(mode)

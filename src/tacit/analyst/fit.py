@@ -1,10 +1,15 @@
 """Fit: from a collection to a posterior, by a method's name."""
 
+import shlex
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 from tacit.analyst.collection import Collection
-from tacit.analyst.method import Method, Settings
+from tacit.analyst.method import Draws, Method, Settings
 from tacit.analyst.methods import method_named
+from tacit.analyst.pooled import pool
 from tacit.analyst.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.prior_file import load_prior, prior_named
@@ -34,16 +39,32 @@ def fit(
     evidence = collection.evidence
     _check_needs(chosen, collection)
     _check_settings(settings)
-    outcome = chosen.fit(evidence, _prior(prior, collection), settings)
+    law = _prior(prior, collection)
+    outcome = chosen.fit(evidence, law, settings)
     return Posterior(
         study=collection.study,
         method=chosen.name,
         outcome=outcome,
-        contributions=tuple(Contribution(r.holder, r.n, r.epsilon, r.delta) for r in collection.releases),
+        contributions=tuple(Contribution(r.holder, r.n, r.epsilon, r.delta, r.hash, r.created, r.simulated) for r in collection.releases),
         caveat=chosen.caveat,
         seed=settings.seed,
         warmup=settings.warmup,
+        options=_options(chosen.name, prior, settings, sampled=isinstance(outcome, Draws)),
+        software=f"tacit {version('tacit')}",
+        pooled=None if np.isnan(outcome.residual_variance()) else pool(evidence, law, outcome),
     )
+
+
+def _options(method: str, prior: Prior | str | Path, settings: Settings, *, sampled: bool) -> str:
+    """The options of `tacit fit` that these choices are; a prior given in code has no name."""
+    options: dict[str, object] = {"method": method, "prior": "(given in code)" if isinstance(prior, Prior) else prior}
+    if sampled:
+        options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
+    if method == "normal-x":
+        options["sampler"] = settings.sampler
+    if settings.noise_variance is not None:
+        options["noise-variance"] = repr(settings.noise_variance)
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in options.items())
 
 
 def _prior(prior: Prior | str | Path, collection: Collection) -> Prior:

@@ -1,20 +1,25 @@
 """What a method gives: draws, a Student law, or a mixture of Gaussians, all read in the same way.
 
-Each outcome knows the moments and quantiles of any affine map A θ + b of its coefficients: that is what a change of units
-or a prediction is.
+Each outcome knows the moments and quantiles of any affine map A θ + b of its coefficients, and of A θ + b + r e with a residual
+e ~ N(0, σ²): that is what a change of units, the mean response and a new response are.
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
+from tacit.analyst.mixture import Mixtures
 from tacit.errors import PosteriorError
 
 Array = NDArray[np.float64]
 
-_HALVINGS = 80
+ENOUGH = 1000
+"""Draws that a new response's quantiles are computed from: the residual, which is not drawn, hides the rest."""
+NEGLIGIBLE = 1e-12
+"""Weight of a part that no quantile feels."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,11 @@ class Draws:
     theta: Array  # (chain, draw, d)
     noise_variance: Array  # (chain, draw)
     acceptance: dict[str, Array] = field(default_factory=dict)  # per block of the sampler: (chain,)
+
+    @property
+    def parts(self) -> int:
+        """How many laws are mixed: the draws."""
+        return self.noise_variance.size
 
     @property
     def flat(self) -> Array:
@@ -39,14 +49,27 @@ class Draws:
         """Posterior covariance of θ."""
         return np.atleast_2d(np.cov(self.flat, rowvar=False))
 
-    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
-        """Quantiles of each entry of matrix @ θ + offset, (entry, probability)."""
-        quantiles: Array = np.quantile(self.flat @ matrix.T + offset, probabilities, axis=0).T
-        return quantiles
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability).
+
+        With a residual they are those of the mixture of N(matrix @ θ + offset, residual² σ²) over the draws, or over `ENOUGH` of them
+        evenly spaced: no residual is drawn.
+        """
+        if residual == 0:
+            quantiles: Array = np.quantile(self.flat @ matrix.T + offset, probabilities, axis=0).T
+            return quantiles
+        chosen = np.unique(np.linspace(0, self.parts - 1, ENOUGH).round().astype(int))
+        centres = self.flat[chosen] @ matrix.T + offset
+        widths = residual * np.sqrt(self.noise_variance.reshape(-1, 1)[chosen])
+        return Mixtures(np.full(len(chosen), 1 / len(chosen)), centres, widths).quantiles(probabilities)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
         return float(np.sqrt(self.noise_variance).mean())
+
+    def residual_variance(self) -> float:
+        """Posterior mean of σ²."""
+        return float(self.noise_variance.mean())
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Coefficients (count, d) and residual variances (count,), picked at random among the draws."""
@@ -65,6 +88,7 @@ class Student:
     scale: Array | None  # (d, d)
     degrees: float
     noise_variance: float
+    parts: ClassVar[int] = 1
 
     def mean(self) -> Array:
         """Posterior mean of θ, or the point."""
@@ -77,12 +101,18 @@ class Student:
         nu = self.degrees
         return self.scale * (1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf)  # noqa: PLR2004
 
-    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
-        """Quantiles of each entry of matrix @ θ + offset, (entry, probability)."""
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability).
+
+        A new response has the same degrees of freedom: σ² is then inverse gamma with mean `noise_variance`, whose scale is
+        (ν − 2)/ν times that.
+        """
         centre = matrix @ self.location + offset
         if self.scale is None:
             return np.full((len(centre), len(probabilities)), np.nan)
-        width = np.sqrt(np.einsum("ia,ab,ib->i", matrix, self.scale, matrix))
+        shrink = 1.0 if np.isinf(self.degrees) else max(self.degrees - 2, 0.0) / self.degrees
+        variance = np.einsum("ia,ab,ib->i", matrix, self.scale, matrix, optimize=True)
+        width = np.sqrt(variance + residual**2 * shrink * self.noise_variance)
         standard = ndtri(probabilities) if np.isinf(self.degrees) else stdtrit(self.degrees, probabilities)
         quantiles: Array = centre[:, None] + width[:, None] * standard
         return quantiles
@@ -90,6 +120,10 @@ class Student:
     def residual_sd(self) -> float:
         """√ of the residual variance."""
         return float(np.sqrt(self.noise_variance))
+
+    def residual_variance(self) -> float:
+        """The residual variance; NaN for a point, which knows none."""
+        return float("nan") if self.scale is None else self.noise_variance
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Independent coefficients (count, d), with the residual variance repeated."""
@@ -111,6 +145,13 @@ class Mixture:
     scales: Array  # (k, d, d)
     noise_variances: Array  # (k,)
     warning: str = ""  # what the evidence cannot support, for the summary
+    unshrunk: float = 1.0  # σ² over the residual variance of shrunk rows
+    disagreement: float = 0.0  # φ: sd of holders' own coefficients about the common ones
+
+    @property
+    def parts(self) -> int:
+        """How many Gaussians are mixed."""
+        return len(self.weights)
 
     def mean(self) -> Array:
         """Posterior mean of θ."""
@@ -124,22 +165,21 @@ class Mixture:
         covariance: Array = within + np.einsum("k,ka,kb->ab", self.weights, apart, apart)
         return covariance
 
-    def quantiles(self, probabilities: Array, matrix: Array, offset: Array) -> Array:
-        """Quantiles of each entry of matrix @ θ + offset, (entry, probability), by bisection of the exact law."""
-        centres = self.locations @ matrix.T + offset
-        widths = np.sqrt(np.maximum(np.einsum("ia,kab,ib->ki", matrix, self.scales, matrix, optimize=True), 1e-300))
-        low = np.repeat((centres - 40 * widths).min(axis=0)[:, None], len(probabilities), axis=1)
-        high = np.repeat((centres + 40 * widths).max(axis=0)[:, None], len(probabilities), axis=1)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            below = np.einsum("k,kip->ip", self.weights, ndtr((middle - centres[..., None]) / widths[..., None])) < probabilities
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        quantiles: Array = (low + high) / 2
-        return quantiles
+    def quantiles(self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0) -> Array:
+        """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability), of the exact law."""
+        counts = self.weights > NEGLIGIBLE
+        centres = self.locations[counts] @ matrix.T + offset
+        variances = np.einsum("ia,kab,ib->ki", matrix, self.scales[counts], matrix, optimize=True)
+        widths = np.sqrt(np.maximum(variances + residual**2 * self.noise_variances[counts, None], 1e-300))
+        return Mixtures(self.weights[counts], centres, widths).quantiles(probabilities)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
         return float(self.weights @ np.sqrt(self.noise_variances))
+
+    def residual_variance(self) -> float:
+        """Posterior mean of σ²."""
+        return float(self.weights @ self.noise_variances)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Independent coefficients (count, d) and residual variances (count,)."""

@@ -9,34 +9,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.outcome import Draws, Outcome
-from tacit.analyst.units import Units, scaled_units, user_units
+from tacit.analyst.pooled import Pooled
+from tacit.analyst.units import Units, contrast_units, scaled_units, user_units
 from tacit.errors import PosteriorError
 from tacit.study import Study
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from xarray import DataTree
 
     from tacit.analyst.summary import Summary
 
 Array = NDArray[np.float64]
-UnitsName = Literal["user", "scaled"]
+UnitsName = Literal["user", "scaled", "contrast"]
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one holder brought: its name, n where it is known, and its budget."""
+    """What one holder brought: its name, n where it is known, its budget, and its release by hash and time."""
 
     holder: str
     n: float | None
     epsilon: float
     delta: float
+    release: str = ""
+    created: str = ""
+    simulated: bool = False
 
 
 @dataclass(frozen=True)
 class Posterior:
     """Posterior of the coefficients θ and the residual variance σ², by one method.
 
-    Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's own [−1, 1].
+    Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's own [−1, 1], "contrast" for
+    the response's, of what goes with a feature's whole (typical) range or with a level instead of the reference.
     """
 
     study: Study
@@ -46,15 +52,18 @@ class Posterior:
     caveat: str = ""
     seed: int | None = None
     warmup: int | None = None
+    options: str = ""  # those of `tacit fit` that give this posterior again
+    software: str = ""
+    pooled: Pooled | None = None  # what tells sampling from privacy
 
     @cached_property
     def _units(self) -> dict[str, Units]:
-        return {"user": user_units(self.study), "scaled": scaled_units(self.study)}
+        return {"user": user_units(self.study), "scaled": scaled_units(self.study), "contrast": contrast_units(self.study)}
 
     def units(self, name: UnitsName) -> Units:
         """The map from θ to the coefficients in those units."""
         if name not in self._units:
-            message = f"units must be user or scaled; got {name!r}"
+            message = f"units must be user, scaled or contrast; got {name!r}"
             raise PosteriorError(message)
         return self._units[name]
 
@@ -106,6 +115,15 @@ class Posterior:
         tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
         return self.outcome.quantiles(tails, to.matrix, to.offset)
 
+    def privacy_share(self, units: UnitsName = "user") -> Array:
+        """Share of each coefficient's variance that is due to privacy noise; NaN where it is not known."""
+        if self.pooled is None:
+            return np.full(len(self.names(units)), np.nan)
+        matrix = self.units(units).matrix
+        sampling = np.diag(matrix @ self.pooled.sampling @ matrix.T)
+        share: Array = np.clip(1 - sampling / self.sd(units) ** 2, 0.0, 1.0)
+        return share
+
     def residual_sd(self, units: UnitsName = "user") -> float:
         """Posterior mean of σ (for a closed form with fixed σ², its root), in the response's units."""
         return self.outcome.residual_sd() * self.units(units).response
@@ -115,6 +133,16 @@ class Posterior:
         from tacit.analyst.summary import summarise
 
         return summarise(self, probability, units)
+
+    def predict(self, table: object, interval: float = 0.9) -> "pa.Table":
+        """Predict the response of every row of a table, given as to `publish`; an Arrow table with a row for each.
+
+        In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean response of such rows, and
+        `sd`, `low` and `high` for a new one; sd² is `variance_residual` + `variance_sampling` + `variance_privacy`.
+        """
+        from tacit.analyst.prediction import predict
+
+        return predict(self, table, interval)
 
     def to_arviz(self, units: UnitsName = "user", draws: int = 4000) -> "DataTree":
         """The posterior as ArviZ takes it; a closed form is sampled."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.analyst.outcome import Draws, Mixture, Outcome, Student
+from tacit.analyst.pooled import Pooled
 from tacit.analyst.posterior import Contribution, Posterior
 from tacit.document import write_whole
 from tacit.errors import PosteriorError, StudyError
@@ -32,6 +33,9 @@ def save(posterior: Posterior, path: Path) -> None:
         "caveat": posterior.caveat,
         "seed": posterior.seed,
         "warmup": posterior.warmup,
+        "options": posterior.options,
+        "software": posterior.software,
+        "pooled": None if posterior.pooled is None else _plain(posterior.pooled),
     }
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)}), buffer)
@@ -55,6 +59,9 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             caveat=str(facts["caveat"]),
             seed=facts["seed"],
             warmup=facts["warmup"],
+            options=str(facts["options"]),
+            software=str(facts["software"]),
+            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
         )
     except OSError as error:
         message = f"cannot read the posterior {str(path)!r}: {error.strerror or 'it is not a Parquet file'}"
@@ -72,8 +79,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
         closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
         return {"chain": pa.nulls(0, pa.int32())}, {"closed_form": closed | {"noise_variance": outcome.noise_variance}}
     if isinstance(outcome, Mixture):
-        parts = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(outcome).items()}
-        return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
+        return {"chain": pa.nulls(0, pa.int32())}, {"mixture": _plain(outcome)}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
         "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
@@ -83,6 +89,15 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     columns |= {f"theta[{k}]": outcome.theta[..., k].reshape(-1) for k in range(d)}
     rates = {block: rate.tolist() for block, rate in outcome.acceptance.items()}
     return columns, {"chains": chains, "acceptance": rates}
+
+
+def _plain(record: Mixture | Pooled) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(record).items()}
+
+
+def _pooled(parts: dict[str, Any], d: int) -> Pooled:
+    gram, sampling = (np.array(parts[name], dtype=float).reshape(d, d) for name in ("gram", "sampling"))
+    return Pooled(float(parts["rows"]), gram, float(parts["noise_variance"]), sampling)
 
 
 def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
@@ -95,9 +110,9 @@ def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
         parts = facts["mixture"]
         k = len(parts["weights"])
         shapes = {"weights": (k,), "locations": (k, d), "scales": (k, d, d), "noise_variances": (k,)}
-        return Mixture(
-            **{name: np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()}, warning=str(parts["warning"])
-        )
+        weights, locations, scales, variances = (np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items())
+        warning, unshrunk, disagreement = str(parts["warning"]), float(parts["unshrunk"]), float(parts["disagreement"])
+        return Mixture(weights, locations, scales, variances, warning, unshrunk, disagreement)
     chains = int(facts["chains"])
     theta = np.stack([table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1)
     rates = {str(block): np.array(rate, dtype=float) for block, rate in facts["acceptance"].items()}

@@ -33,6 +33,16 @@ def scaled_units(study: Study) -> Units:
     return Units(study.columns, np.eye(study.d), np.zeros(study.d), 1.0)
 
 
+def contrast_units(study: Study) -> Units:
+    """The response's units: the top of a feature's (typical) range against its bottom, a level against the reference."""
+    _, response = study.response.mapping
+    first = int(study.intercept)
+    spans = np.array([2.0 if feature.levels is None else 1.0 for feature in study.features for _ in feature.columns])
+    matrix = np.zeros((study.d - first, study.d))
+    matrix[:, first:] = response * np.diag(spans)
+    return Units(study.columns[first:], matrix, np.zeros(study.d - first), response)
+
+
 def user_units(study: Study) -> Units:
     """The units in which the study's ranges are written."""
     centre, response = study.response.mapping

@@ -37,21 +37,23 @@ class Table:
     rows: int | None = None
 
 
-def table_of(source: object, study: Study) -> Table:
+def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
     """A table from a path, glob, folder or list of them; an Arrow, pandas or Polars table; a mapping or matrix.
 
-    A two-dimensional NumPy array has the study's features in their order, then the response.
+    `columns` are those to read, by default the study's features and then the response; one that the study does not know
+    is read as it is, and from CSV as text. A two-dimensional NumPy array has these columns in this order.
     """
     if isinstance(source, Table):
         return source
-    names = [feature.name for feature in study.features] + [study.response.name]
+    names = [feature.name for feature in study.features] + [study.response.name] if columns is None else list(columns)
     if isinstance(source, (str, Path)):
-        return _files(_expand(str(source)), study)
+        return _files(_expand(str(source)), names, study)
     if isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        return _files([file for path in source for file in _expand(str(path))], study)
+        return _files([file for path in source for file in _expand(str(path))], names, study)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         if source.shape[1] != len(names):
-            message = f"an array needs {len(names)} columns: the study's features in their order, then the response"
+            order = "the study's features in their order" + (", then the response" if columns is None else "")
+            message = f"an array needs {len(names)} columns: {order}"
             raise TableError(message)
         with _reading("the array"):
             source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
@@ -102,9 +104,8 @@ def _expand(path: str) -> list[Path]:
     return found
 
 
-def _files(paths: list[Path], study: Study) -> Table:
+def _files(paths: list[Path], names: list[str], study: Study) -> Table:
     paths = list({path.resolve(): path for path in paths}.values())  # a file named twice is read once
-    names = [feature.name for feature in study.features] + [study.response.name]
     for path in paths:
         if not path.name.endswith(SUFFIXES):
             message = f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
@@ -172,8 +173,8 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _csv(path: Path, names: list[str], study: Study) -> Batches:
-    types = {f.name: pa.float64() if f.range is not None else pa.string() for f in study.features}
-    types[study.response.name] = pa.float64()
+    numeric = {study.response.name, *(feature.name for feature in study.features if feature.range is not None)}
+    types = {name: pa.float64() if name in numeric else pa.string() for name in names}
     parse = pyarrow.csv.ParseOptions(delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
     with _reading(path.name):
         _check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)

@@ -87,7 +87,8 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
             nodes.append(replace(node, log_weight=node.log_weight + math.log(weight * tau)))
     unshrunk = _unshrunk(evidence, facts)
     found = _mixture(nodes, basis, unshrunk)
-    return replace(found, warning=_warning(found, facts, unshrunk, intercept=evidence.intercept))
+    warning = _warning(found, facts, unshrunk, intercept=evidence.intercept)
+    return replace(found, warning=warning, unshrunk=unshrunk, disagreement=facts.disagreement)
 
 
 def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Settings) -> "_Facts":

@@ -1,0 +1,44 @@
+r"""Pooled: what the releases say of all rows together, and what would be known of θ had they carried no noise.
+
+X'X of all rows is the sum of its posterior means (gram.py). In a direction where that lies below the noise, no release can
+tell how much the rows hold; it is taken to be as large as the noise there. From exact statistics of such rows,
+
+    Cov(θ) = (C⁻¹ + (σ²S⁻¹ + φ²I/J)⁻¹)⁻¹,
+
+with C the prior's covariance, σ² the residual variance of shrunk rows, φ the spread of holders' own coefficients and J their
+number. This is the part of a posterior's covariance that is sampling; what the posterior has beyond it is due to privacy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.gram import grams
+from tacit.analyst.outcome import Mixture, Outcome
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Estimates for all holders' rows together, in scaled units."""
+
+    rows: float  # n, or a stand-in where it is not published
+    gram: Array  # (d, d): X'X of shrunk rows
+    noise_variance: float  # σ² of shrunk rows
+    sampling: Array  # (d, d): covariance of θ without the noise of privacy
+
+
+def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
+    """Pool the evidence behind an outcome."""
+    found = grams(evidence)
+    values, vectors = np.linalg.eigh(found.basis @ found.mean.sum(axis=0) @ found.basis.T)
+    values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
+    unshrunk, disagreement = (outcome.unshrunk, outcome.disagreement) if isinstance(outcome, Mixture) else (1.0, 0.0)
+    variance = outcome.residual_variance() / unshrunk
+    known = values / (variance + disagreement**2 * values / evidence.holders)
+    information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
+    return Pooled(float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))

@@ -1,0 +1,60 @@
+"""`tacit predict`: from a posterior and new rows to predictions."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.fit import Probability
+from tacit.cli.publish import Json
+
+if TYPE_CHECKING:
+    from tacit.analyst.prediction import Tally
+
+
+def predict(
+    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    data: Annotated[list[str], typer.Argument(help="Tables with the study's features: files, folders or patterns.")],
+    out: Annotated[Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")],
+    probability: Probability = 0.9,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to copy beside the predictions, such as an identifier; repeat it.")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Predict the response of every row: its mean, and intervals for that mean and for a new response.
+
+    Rows keep their order. A row with a missing value is treated as the study says; one that would be dropped gets no prediction.
+
+    Example: `tacit predict posterior.parquet new-patients.csv --out predictions.csv --keep patient`
+    """
+    from tacit.analyst.posterior import Posterior
+    from tacit.analyst.prediction import predict_to, table_for
+    from tacit.cli.progress import rows_bar
+    from tacit.document import refuse_unwritable
+    from tacit.errors import TableError
+
+    found = Posterior.load(posterior)
+    refuse_unwritable(out)
+    if out.resolve() in {path.resolve() for path in (posterior, *map(Path, data))}:
+        message = f"--out {str(out)!r} would overwrite what is read: choose another"
+        raise TableError(message)
+    kept = keep or []
+    table = table_for(found, data, kept)
+    with rows_bar(table.rows) as on_rows:
+        tally = predict_to(out, found, table, probability, keep=kept, on_rows=on_rows)
+    if as_json:
+        facts = {"predictions": str(out), "rows": tally.rows, "incomplete": tally.incomplete, "outside": tally.outside}
+        typer.echo(json.dumps(facts | {"response": found.study.response.name, "probability": probability}))
+        return
+    typer.echo(f"{out}: predictions of {found.study.response.name!r} for {tally.rows:,} rows, with {100 * probability:g} % intervals")
+    _warn(tally)
+
+
+def _warn(tally: "Tally") -> None:
+    if tally.incomplete:
+        typer.echo(f"{tally.incomplete:,} rows have a missing value, and so no prediction")
+    for name, count in tally.outside.items():
+        typer.echo(f"{name}: {count:,} values outside the study's range were taken to be at its end")
