@@ -25,13 +25,29 @@ MAY_IMPORT = {
     "columns": set(),
     "study": {"errors", "privacy", "columns"},
     "study_file": {"study"},
+    "explanation": {"study"},
     "document": {"errors", "privacy", "columns", "study", "signature"},
     "release": {"errors", "privacy", "columns", "study", "document"},
     "scales": {"errors", "privacy", "columns", "study", "document"},
     "signature": {"errors", "document"},
     "rows": {"errors", "columns", "study", "rows"},
     "holder": {"errors", "privacy", "study", "document", "release", "scales", "signature", "rows", "holder"},
-    "analyst": {"errors", "privacy", "columns", "study", "document", "release", "scales", "signature", "rows", "analyst"},
+    "analyst": {
+        *(
+            "errors",
+            "privacy",
+            "columns",
+            "study",
+            "study_file",
+            "explanation",
+            "document",
+            "release",
+            "scales",
+            "signature",
+            "rows",
+            "analyst",
+        ),
+    },
 }
 OUTSIDE = {"os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess", "shutil", "tempfile", "glob", "json"}
 OUTSIDE |= {"pickle", "csv", "logging", "mmap", "requests", "httpx", "pyarrow", "pandas", "polars", "typer", "rich"}

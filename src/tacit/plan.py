@@ -6,16 +6,13 @@ and without any, so the forecast is of the very interval that `tacit fit` will p
 their ranges, or depend on each other, give wider intervals.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings
-from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.posterior import Posterior, UnitsName
-from tacit.analyst.prior import Prior
+from tacit.analyst.forecast import expected, widths
+from tacit.analyst.posterior import Posterior
 from tacit.errors import StudyError
 from tacit.holder.statistics import STEP_BITS, statistics_of
 from tacit.privacy.gaussian import EPSILON_RANGE
@@ -55,9 +52,8 @@ def forecast(study: Study, rows: list[int], epsilons: list[float], guess: Guess 
         message = "rows must list each holder's number of rows, such as 12000,8000,5000"
         raise StudyError(message)
     gram = _imagine(study, guess or Guess())
-    exact = _evidence(study, rows, gram, None)
-    sampling = _posterior(study, exact)
-    return [_compare(sampling, _posterior(study, _evidence(study, rows, gram, epsilon)), epsilon) for epsilon in epsilons]
+    sampling = expected(study, rows, gram, None)
+    return [_compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon) for epsilon in epsilons]
 
 
 def epsilon_for(study: Study, rows: list[int], width: float, guess: Guess | None = None) -> float | None:
@@ -106,48 +102,11 @@ def _imagine(study: Study, guess: Guess) -> Array:
     return gram
 
 
-def _evidence(study: Study, rows: list[int], gram: Array, epsilon: float | None) -> Evidence:
-    """The statistics that holders would have, without noise but with what is known of it."""
-    n = np.array(rows, dtype=float)
-    zero = np.zeros(len(rows))
-    evidence = Evidence(
-        grams=n[:, None, None] * gram[:-1, :-1],
-        moments=n[:, None] * gram[:-1, -1],
-        gram_sd=zero,
-        off_diagonal_sd=zero,
-        moment_sd=zero,
-        counts=None if study.count == "withheld" else n,
-        squares=n * gram[-1, -1] if study.response_square else None,
-        square_sd=zero if study.response_square else None,
-        intercept=study.intercept,
-        delta=study.delta,
-    )
-    if epsilon is None:
-        return evidence
-    scales = study.model_copy(update={"epsilon": epsilon}).mechanism().scales
-    one = np.ones(len(rows))
-    return replace(
-        evidence,
-        gram_sd=scales.xtx_diagonal * one,
-        off_diagonal_sd=scales.xtx_off_diagonal * one,
-        moment_sd=scales.xty * one,
-        square_sd=scales.yty * one if scales.yty is not None else None,
-    )
-
-
-def _posterior(study: Study, evidence: Evidence) -> Posterior:
-    return Posterior(study, "noise-aware", fit(evidence, Prior.weak(study.d), Settings()), ())
-
-
 def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:
-    widths, bare = _widths(private, "user"), _widths(sampling, "user")
-    share = np.clip(1 - (bare / widths) ** 2, 0.0, 1.0)
-    return Forecast(epsilon, private.names(), widths, _widths(sampling, "scaled"), _widths(private, "scaled"), share)
-
-
-def _widths(posterior: Posterior, units: UnitsName) -> Array:
-    widths: Array = np.diff(posterior.interval(PROBABILITY, units), axis=1)[:, 0]
-    return widths
+    found, bare = widths(private, PROBABILITY, "user"), widths(sampling, PROBABILITY, "user")
+    share = np.clip(1 - (bare / found) ** 2, 0.0, 1.0)
+    scaled = widths(sampling, PROBABILITY, "scaled"), widths(private, PROBABILITY, "scaled")
+    return Forecast(epsilon, private.names(), found, *scaled, share)
 
 
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:

@@ -58,6 +58,8 @@ def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_
 
 
 def _facts(study: "Study") -> dict[str, Any]:
+    from tacit.explanation import best_guess
+
     mechanism = study.mechanism()
     return {
         "name": study.name,
@@ -79,33 +81,13 @@ def _facts(study: "Study") -> dict[str, Any]:
     }
 
 
-def best_guess(mu: float) -> float:
-    """How often the best attacker tells apart two candidates for one row, who knows all others: Φ(μ/2)."""
-    from scipy.special import ndtr
-
-    return float(ndtr(mu / 2))
-
-
 def _words(study: "Study") -> str:
+    import textwrap
+
+    from tacit import explanation
+
     mechanism = study.mechanism()
     scales = mechanism.scales
-    replaced = "exchanging one row for any other" if study.relation == "replace-one" else "adding or removing one row"
-    count = {
-        "exact": "n is published exactly: exchanging a row does not change it",
-        "withheld": "n is not published",
-        "noisy": f"n is published with noise of sd {scales.count or 0:.4g}",
-        "public": "n is declared public and published exactly, outside the guarantee",
-    }[study.count]
-    shrunk = (
-        "no row is shrunk"
-        if study.row_radius >= study.longest_row
-        else f"one longer than {study.row_radius:.4g} (none exceeds {study.longest_row:.4g}) is shrunk to that, response included"
-    )
-    missing = {
-        "drop": "a row with a missing value counts as a row of zeros: it adds nothing, and n does not tell",
-        "impute": "a missing feature becomes the middle of its range, or the reference (other) level",
-        "refuse": "a table with missing values is refused; that it was refused may be seen by others",
-    }[study.missing]
     extra = [
         f"  y'y                      {scales.yty:.4g}" if scales.yty else "  y'y                      not published",
         f"  smallest eigenvalue      {scales.eigenvalue:.4g}" if scales.eigenvalue else "",
@@ -122,12 +104,12 @@ def _words(study: "Study") -> str:
         f"study {study.name!r}  {study.hash}",
         "",
         f"columns   d = {study.d}: {', '.join(study.columns)}",
-        f"rows      {shrunk}",
-        f"missing   {missing}",
-        f"count     {count}",
+        f"rows      {explanation.shrinking(study)}",
+        f"missing   {explanation.missing(study)}",
+        f"count     {explanation.count(study)}",
         *stages,
         "",
-        f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {replaced} (mu = {mechanism.mu:.4g})",
+        f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})",
         f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",
         f"noise     standard deviation (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y):",
         f"  X'X on the diagonal      {scales.xtx_diagonal:.4g}",
@@ -135,9 +117,6 @@ def _words(study: "Study") -> str:
         f"  X'y                      {scales.xty:.4g}",
         *[line for line in extra if line],
         "",
-        "what an attacker can learn: suppose they know every row but one, and that this one is either A or B. Before the",
-        f"release they guess right 50 times in 100; with it, whatever they do, at most {100 * best_guess(mechanism.mu):.1f} times.",
-        f"Two such releases from the same persons make it {100 * best_guess(mechanism.mu * 2**0.5):.1f}; the ledger adds them up.",
-        "It does not hide what is true of people in general: that is what the study is for.",
+        *textwrap.wrap("what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu)), 120),
     ]
     return "\n".join(lines)
