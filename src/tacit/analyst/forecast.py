@@ -81,11 +81,11 @@ def scenarios(posterior: Posterior, probability: float) -> list[Scenario]:
 
     now = width(rows, epsilons)
     changed = {
-        "twice the budget (every ε doubled)": (rows, [2 * e for e in epsilons]),
-        "four times the budget": (rows, [4 * e for e in epsilons]),
-        "twice the rows at every holder": ([2 * n for n in rows], epsilons),
+        "every ε doubled": (rows, [2 * e for e in epsilons]),
+        "every ε four times as large": (rows, [4 * e for e in epsilons]),
+        "twice the rows": ([2 * n for n in rows], epsilons),
         "four times the rows": ([4 * n for n in rows], epsilons),
-        "no privacy noise at all": (rows, None),
+        "no privacy noise": (rows, None),
     }
     return [Scenario(change, width(*given) / now) for change, given in changed.items()]
 

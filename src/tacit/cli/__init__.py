@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, doctor, fit, key, ledger, plan, predict, publish, scales, study
+from tacit.cli import demo, doctor, fit, key, ledger, plan, predict, publish, report, scales, study
 from tacit.cli.command import Command, every_command
 from tacit.errors import TacitError
 
@@ -26,6 +26,7 @@ app.command("scales")(scales.scales)
 app.command("fit")(fit.fit)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 for command in every_command(app):

@@ -1,0 +1,191 @@
+"""What the findings rest on: the sections of the report about the study, the holders, the guarantee and the computation."""
+
+import shlex
+from importlib.metadata import version
+
+from tacit import explanation
+from tacit.analyst.density import densities
+from tacit.analyst.outcome import Draws
+from tacit.analyst.report import charts
+from tacit.analyst.report.findings import Subject
+from tacit.analyst.report.markup import Html, breakable, details, figure, html, listing, paragraph, section, table
+from tacit.analyst.report.words import listed, moment, number, power
+from tacit.columns import Feature
+from tacit.study_file import study_toml
+
+HASH_LETTERS = 19
+"""Letters of a hash that are shown where it only tells documents apart."""
+
+
+def asked(subject: Subject) -> Html:
+    """The study in words."""
+    study = subject.posterior.study
+    low, high = study.response.range
+    return section(
+        "asked",
+        "What was asked",
+        paragraph(
+            "How <b>$response</b>, a number between $low and $high, goes with $features. All parties agreed on the study “$name” before "
+            "anybody looked at data; nobody chose ranges or levels by what the data show.",
+            response=study.response.name,
+            low=f"{low:,.10g}",
+            high=f"{high:,.10g}",
+            features=listed([f.name for f in study.features]) if study.features else "nothing: its mean alone is asked for",
+            name=study.name,
+        ),
+        listing(_feature(feature) for feature in study.features),
+        paragraph("In every holder's table, $missing.", missing=explanation.missing(study)),
+    )
+
+
+def _feature(feature: Feature) -> Html:
+    if feature.range is not None:
+        typical = "" if feature.typical is None else f", typically between {feature.typical[0]:,.10g} and {feature.typical[1]:,.10g}"
+        return html(
+            "<b>$name</b>: a number between $low and $high$typical",
+            name=feature.name,
+            low=f"{feature.range[0]:,.10g}",
+            high=f"{feature.range[1]:,.10g}",
+            typical=typical,
+        )
+    first, *others = feature.all_levels
+    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others))
+
+
+def contributed(subject: Subject) -> Html:
+    """Who contributed what."""
+    contributions = subject.posterior.contributions
+    if not contributions:
+        return section("holders", "Who contributed", paragraph("This posterior does not say."))
+    exact = subject.posterior.study.count != "noisy"
+    rows = [
+        (
+            c.holder + (" (simulated: protects nobody)" if c.simulated else ""),
+            "not published" if c.n is None else f"{'' if exact else 'about '}{c.n:,.0f}",
+            f"{c.epsilon:g}",
+            power(c.delta),
+            moment(c.created),
+            c.release[:HASH_LETTERS] + "…" if c.release else "not known",
+        )
+        for c in contributions
+    ]
+    one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders"
+    return section(
+        "holders",
+        "Who contributed",
+        paragraph("$one published once, as a small file of noisy sums. No row left any house.", one=one),
+        table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows),
+    )
+
+
+def promised(subject: Subject) -> Html:
+    """The guarantee in words and numbers."""
+    study = subject.posterior.study
+    budgets = {(c.epsilon, c.delta) for c in subject.posterior.contributions} or {(study.epsilon, study.delta)}
+    mu = max(study.mechanism(*budget).mu for budget in budgets)
+    guess = 100 * explanation.best_guess(mu)
+    rows = [("guessing blindly", "50 in 100", 0.5), ("with a release, at most", f"{guess:.1f} in 100", guess / 100)]
+    caption = html("How often an attacker who knows all rows but one guesses right which of two candidates the last one is.")
+    parts = [
+        paragraph(
+            "Each release is differentially private with ε = $epsilon and δ = $delta: $neighbours would hardly change what is published.",
+            epsilon=listed(sorted({f"{epsilon:g}" for epsilon, _ in budgets})),
+            delta=listed(sorted({power(delta) for _, delta in budgets})),
+            neighbours=explanation.neighbours(study),
+        ),
+        paragraph("What an attacker can learn: $words", words=" ".join(explanation.attack(mu))),
+        figure(caption, charts.ratios("guess", "What an attacker gains", rows)),
+    ]
+    if study.stage_one is not None:
+        parts.append(paragraph("The typical intervals came from a first stage, whose budget each holder paid beside this."))
+    if any(c.simulated for c in subject.posterior.contributions):
+        parts.append(html('<p class="warning" role="note">Simulated releases, whose seed is known, protect nobody: this is a trial.</p>'))
+    return section("promised", "What was promised", *parts)
+
+
+def trust(subject: Subject) -> Html:
+    """Diagnostics, the verdict, and what is assumed."""
+    summary, posterior = subject.summary, subject.posterior
+    parts = [
+        html(
+            '<p class="$style" role="note">$verdict $caveat</p>',
+            style="verdict" if subject.sound else "warning",
+            verdict=summary.verdict.value,
+            caveat=summary.caveat,
+        )
+    ]
+    if isinstance(posterior.outcome, Draws):
+        rows = [(breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}") for row in summary.rows]
+        parts.append(
+            table(
+                "Mixing of the chains (the verdict looks at the residual variance too)",
+                ("coefficient", "effective draws, middle", "effective draws, tails", "R-hat"),
+                rows,
+            )
+        )
+    parts += [
+        _panels(subject),
+        paragraph("The numbers hold as far as these do:"),
+        listing(
+            [
+                html("the response changes along a straight line with each number, and by a fixed amount with each level;"),
+                html("cases scatter around it alike everywhere (residual standard deviation $sd);", sd=number(summary.residual_sd)),
+                html("rows lie within the agreed ranges; values outside were taken to be at the end."),
+            ]
+        ),
+    ]
+    return section("trust", "Can the numbers be trusted", *parts)
+
+
+def _panels(subject: Subject) -> Html:
+    posterior, rows = subject.posterior, subject.summary.rows
+    curves = densities(posterior)
+    if not curves:
+        return Html("")
+    chains = posterior.draws() if isinstance(posterior.outcome, Draws) else None
+    shown = [
+        charts.Panel(
+            row.name,
+            charts.Estimate(row.name, f"{number(row.mean, row.high - row.low)}", row.mean, row.low, row.high, curve),
+            None if chains is None else chains[..., k],
+        )
+        for k, (row, curve) in enumerate(zip(rows, curves, strict=True))
+    ]
+    sampled = " With it the chains that sampled it: they should look like one band." if chains is not None else ""
+    caption = html(
+        "Every coefficient by itself, in its own unit: where it probably lies, and its $interval.$sampled",
+        interval=subject.interval,
+        sampled=sampled,
+    )
+    return figure(caption, charts.panels("panels", "Posterior density of every coefficient", shown))
+
+
+def again(subject: Subject) -> Html:
+    """How to make it again."""
+    posterior = subject.posterior
+    files = " ".join(shlex.quote(f"{c.holder}.json") for c in posterior.contributions) or "RELEASES"
+    simulated = " --allow-simulated" if any(c.simulated for c in posterior.contributions) else ""
+    commands = "\n".join(
+        [
+            f"tacit fit {files}{simulated} \\\n    {posterior.options} \\\n    --out posterior.parquet",
+            f"tacit report posterior.parquet \\\n    --interval {subject.probability:g} --out report.html",
+        ]
+    )
+    return section(
+        "again",
+        "How to do it again",
+        paragraph("From the same releases, the same commands give the same numbers:"),
+        html('<pre tabindex="0"><code>$commands</code></pre>', commands=commands),
+        table(
+            "What went in",
+            ("document", "identity"),
+            [
+                ("study", posterior.study.hash),
+                *((f"release of {c.holder}", c.release or "not known") for c in posterior.contributions),
+                ("fitted by", posterior.software or "not known"),
+                ("method", posterior.method),
+                ("this report by", f"tacit {version('tacit')}"),
+            ],
+        ),
+        details("The study, in full", html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study))),
+    )

@@ -1,0 +1,32 @@
+"""`tacit report`: a posterior as a page for everybody."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.fit import Probability
+
+
+def report(
+    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    out: Annotated[Path, typer.Option(help="File for the page, ending in .html.")],
+    probability: Probability = 0.9,
+) -> None:
+    """Write one page that a reader who is no statistician can open, print and keep: findings, guarantee, predictions, and how to redo it.
+
+    The page holds everything it needs: it loads nothing and runs no script.
+
+    Example: `tacit report posterior.parquet --out report.html`
+    """
+    from tacit.analyst.posterior import Posterior
+    from tacit.analyst.report import write_report
+    from tacit.document import refuse_unwritable
+    from tacit.errors import PosteriorError
+
+    if out.suffix != ".html":
+        message = f"a report's name must end in .html; got {out.name!r}"
+        raise PosteriorError(message)
+    refuse_unwritable(out)
+    write_report(Posterior.load(posterior), out, probability)
+    typer.echo(f"{out}: open it in a browser, or print it; it holds all it needs")
