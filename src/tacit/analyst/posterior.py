@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from tacit.errors import PosteriorError
 from tacit.study import Study
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
+    from matplotlib.axes import Axes
     from xarray import DataTree
 
     from tacit.analyst.summary import Summary
@@ -143,6 +146,24 @@ class Posterior:
         from tacit.analyst.prediction import predict
 
         return predict(self, table, interval)
+
+    def plot_forest(self, ax: "Axes | None" = None, probability: float = 0.9, units: UnitsName = "contrast") -> "Axes":
+        """Draw every coefficient's interval, by default in the response's units, and what privacy noise adds to it."""
+        from tacit.analyst.plots import plot_forest
+
+        return plot_forest(self, ax, probability, units)
+
+    def plot_trace(self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user") -> "NDArray[Any]":
+        """Draw density and chains of every coefficient on (coefficient, 2) axes; for a sampler's posterior only."""
+        from tacit.analyst.plots import plot_trace
+
+        return plot_trace(self, axes, units)
+
+    def plot_pairs(self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user") -> "NDArray[Any]":
+        """Draw every two coefficients against each other on (coefficient, coefficient) axes."""
+        from tacit.analyst.plots import plot_pairs
+
+        return plot_pairs(self, axes, units)
 
     def to_arviz(self, units: UnitsName = "user", draws: int = 4000) -> "DataTree":
         """The posterior as ArviZ takes it; a closed form is sampled."""

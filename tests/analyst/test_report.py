@@ -1,0 +1,194 @@
+"""The report as text: what it says, for every kind of posterior, and that no name becomes markup."""
+
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.analyst.outcome import Draws, Mixture, Student
+from tacit.analyst.posterior import Contribution, Posterior
+from tacit.analyst.report import report
+from tacit.analyst.report.markup import Html, html
+from tacit.analyst.report.svg import Axis, shortened
+from tacit.analyst.report.words import number, percent, power
+from tacit.simulation import simulate
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${title}$name</style>"
+
+
+def study_of(**fields: object) -> tacit.Study:
+    features = [{"name": "age", "range": [20, 100]}, {"name": "sex", "levels": ["f", "m"]}]
+    document = {"name": "stays", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "days", "range": [0, 30]}, "features": features}
+    return tacit.Study.from_document(document | fields)
+
+
+def fitted(study: tacit.Study | None = None, method: str = "noise-aware", holders: tuple[str, ...] = ("north", "south")) -> Posterior:
+    study, rng, releases = study or study_of(), np.random.default_rng(1), []
+    for holder in holders:
+        table: dict[str, np.ndarray] = {}
+        signal = np.full(4000, 10.0)
+        for feature in study.features:
+            if feature.range is not None:
+                table[feature.name] = rng.uniform(*feature.range, 4000)
+                signal += 5 * (table[feature.name] - feature.range[0]) / (feature.range[1] - feature.range[0])
+            else:
+                table[feature.name] = rng.choice(feature.all_levels, 4000)
+                signal -= 3.0 * (table[feature.name] == feature.all_levels[1])
+        table[study.response.name] = signal + 2 * rng.normal(size=4000)
+        releases.append(simulate(study, table, rng, holder=holder))
+    settings = tacit.Settings(chains=2, draws=60, warmup=60)
+    return tacit.fit(tacit.collect(releases, allow_simulated=True), method, settings=settings)
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(report(fitted()))
+
+
+def test_it_says_what_was_asked_found_and_promised(page):
+    for words in (
+        "How days goes with age and sex",
+        "8,000 rows of 2 data holders",
+        "days is on average",
+        "higher at age 100 than at 20, all else equal (90 % interval",
+        "lower where sex is m than where it is f",
+        "Each additional unit of age goes with",
+        "sex being m instead of f goes with",
+        "These are associations. They do not say that changing a feature would change days.",
+        "Each release is differentially private with ε = 1 and δ = 10⁻⁶: exchanging one row for any other",
+        "Before the release they guess right 50 times in 100",
+        "narrower",
+        "Computed, not sampled",
+        "no privacy noise",
+        "tacit fit north.json south.json --allow-simulated",
+        "--method noise-aware --prior weak",
+        "Simulated releases, whose seed is known, protect nobody",
+    ):
+        assert words in page.text, words
+
+
+def test_it_needs_nothing_from_outside(page):
+    for tag, attributes in page.elements:
+        assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base"}
+        assert tag != "link" or attributes["href"] == "data:,"
+        assert not any(name.startswith("on") for name in attributes)
+        assert attributes.get("href", "#").startswith(("#", "data:,"))
+        assert "src" not in attributes
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(page):
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in page.elements:
+        if tag == "a":
+            assert attributes["href"].removeprefix("#") in ids
+        for name in (attributes.get("aria-labelledby") or "").split():
+            assert name in ids
+
+
+def test_no_name_becomes_markup():
+    """In the study's, the response's, a feature's, a level's and a holder's name."""
+    features = [{"name": "age " + EVIL, "range": [20, 100]}, {"name": "sex", "levels": ["f" + EVIL, "m" + EVIL]}]
+    study = study_of(name=EVIL, response={"name": "days" + EVIL, "range": [0, 30]}, features=features)
+    honest, evil = Page(report(fitted())), Page(report(fitted(study, holders=("north" + EVIL, "south"))))
+    assert [tag for tag, _ in evil.elements] == [tag for tag, _ in honest.elements]
+    assert [sorted(attributes) for _, attributes in evil.elements] == [sorted(attributes) for _, attributes in honest.elements]
+    assert evil.text.count(EVIL) > 20
+
+
+def test_a_template_escapes_all_but_html():
+    assert html("<b>$x</b>", x='<"&') == "<b>&lt;&quot;&amp;</b>"
+    assert html("<b>$x</b>", x=Html("<i>y</i>")) == "<b><i>y</i></b>"
+    assert html("$x", x="$y") == "$y"
+
+
+THETA = np.array([0.2, 0.3, 0.1])
+OUTCOMES = {
+    "draws": Draws(np.random.default_rng(0).normal(THETA, 0.1, (2, 100, 3)), np.full((2, 100), 0.05), {"s": np.array([0.2, 0.3])}),
+    "normal": Student(THETA, 0.01 * np.eye(3), math.inf, 0.05),
+    "student": Student(THETA, 0.01 * np.eye(3), 5.0, 0.05),
+    "point": Student(THETA, None, math.inf, 0.05),
+    "mixture": Mixture(np.array([0.3, 0.7]), np.stack([THETA, -THETA]), 0.01 * np.stack([np.eye(3)] * 2), np.array([0.02, 0.1]), "beware"),
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
+def test_every_kind_of_posterior_gets_a_page(outcome):
+    """Also one that knows neither its releases nor what is privacy."""
+    found = Page(report(Posterior(study_of(), "m", outcome, (Contribution("a", None, 0.5, 1e-7),)), 0.95))
+    assert "95 %" in found.text
+    assert "does not hold what is needed to tell privacy from sampling" in found.text
+    assert "nan" not in found.text.replace("finance", "")
+    assert ("this method gives no interval" in found.text) == (outcome is OUTCOMES["point"])
+
+
+def test_doubtful_numbers_are_called_so_at_the_top():
+    found = Page(report(Posterior(study_of(), "m", OUTCOMES["draws"], ()))).text
+    assert found.index("the numbers are not") < found.index("What was found")
+    assert "Not converged" in found[: found.index("The difference in days")]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"features": []},
+        {"intercept": False},
+        {"relation": "add-remove"},
+        {"relation": "add-remove", "release": {"count": "withheld"}},
+        {"features": [{"name": "rain", "range": [0, 100], "typical": [0, 2]}, {"name": "ward", "levels": ["a", "b"], "other": "c"}]},
+        {"features": [{"name": "income", "range": [0, 200_000]}]},
+        {"features": [{"name": f"x{k}", "range": [0, 1]} for k in range(12)]},
+        {"missing": "impute", "release": {"response_square": False}},
+        {"response": {"name": "y", "range": [-1e-7, 1e-7]}},
+    ],
+    ids=range(9),
+)
+def test_every_kind_of_study_gets_a_page(fields):
+    found = Page(report(fitted(study_of(**fields), holders=("a",)))).text
+    assert "nan" not in found
+    assert "Who contributed" in found
+
+
+def test_a_step_suits_its_range():
+    found = Page(report(fitted(study_of(features=[{"name": "income", "range": [0, 200_000]}]), holders=("a",)))).text
+    assert "Each additional 10,000 of income goes with" in found
+
+
+def test_numbers_have_the_digits_that_matter():
+    assert number(0.07712, 0.011) == "0.077"
+    assert number(-1234.567, 0.4) == "−1,234.57"
+    assert number(12_345.6, 3000) == "12,300"
+    assert number(0.0) == "0"
+    assert number(1e-9) == "1e−09"
+    assert number(math.nan) == "not known"
+    assert (percent(0.001), percent(0.5), percent(0.999), percent(1.0)) == ("under 1 %", "50 %", "over 99 %", "100 %")
+    assert (power(1e-6), power(2.5e-7)) == ("10⁻⁶", "2.5 × 10⁻⁷")
+
+
+def test_ticks_are_round_and_inside():
+    assert Axis((0.0, 6.3), (0.0, 700.0)).ticks() == [0, 1, 2, 3, 4, 5, 6]
+    assert Axis((-0.021, 0.013), (0.0, 300.0)).ticks() == [-0.02, 0.0]
+    assert Axis((3.0, 3.0), (0.0, 300.0)).at(3.0) == 150
+    assert shortened("a" * 50, 82) == "a" * 9 + "…"
