@@ -38,6 +38,8 @@ TRUTH = {"(intercept)": 0.9, "age": 0.08, "bmi": 0.15, "sex[male]": 0.5, "admiss
 """Days: what the generator put in, and the analyst should find."""
 RESIDUAL_SD = 2.5
 MISSING = 0.01
+NEW_PATIENTS = 200
+"""Patients whose length of stay nobody knows yet."""
 HOSPITALS = {"north": ("north.parquet", 6000), "south": ("south.csv", 9000), "east": ("east.csv.gz", 4000)}
 
 
@@ -65,6 +67,11 @@ def patients(rng: np.random.Generator, rows: int) -> pa.Table:
             "days": np.round(days, 1),
         }
     )
+
+
+def write_new_patients(path: Path, seed: int = 2024) -> None:
+    """Write a table of patients without the response, to predict it for."""
+    pyarrow.csv.write_csv(patients(np.random.default_rng(seed), NEW_PATIENTS).drop_columns(["days"]), path)
 
 
 def write_hospitals(folder: Path, seed: int = 2023) -> dict[str, Path]:

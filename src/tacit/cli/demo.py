@@ -13,9 +13,11 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
     """
     from tacit.cli.fit import fit
     from tacit.cli.ledger import show
+    from tacit.cli.predict import predict
     from tacit.cli.publish import publish
+    from tacit.cli.report import report
     from tacit.cli.study import check
-    from tacit.demonstration import RESIDUAL_SD, TRUTH, write_hospitals
+    from tacit.demonstration import RESIDUAL_SD, TRUTH, write_hospitals, write_new_patients
     from tacit.errors import TableError
 
     try:
@@ -48,7 +50,14 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
     fit([analyst], out=posterior)
     truth = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
     typer.echo(f"\nThe data were made with: {truth}; residual sd {RESIDUAL_SD:g}.")
-    _say(f"Open {analyst / 'north.json'} and {study} to see what crossed the wall, and on what terms.")
+    patients, predictions, page = analyst / "new-patients.csv", analyst / "predictions.csv", analyst / "report.html"
+    write_new_patients(patients)
+    _say("6. For new patients, the analyst predicts how long they will stay.")
+    typer.echo(f"$ tacit predict {posterior} {patients} --out {predictions} --keep patient")
+    predict(posterior, [str(patients)], out=predictions, keep=["patient"])
+    _say(f"7. And writes a page for everybody.\n$ tacit report {posterior} --out {page}")
+    report(posterior, out=page)
+    _say(f"Open {page} in a browser; {analyst / 'north.json'} and {study} show what crossed the wall, and on what terms.")
 
 
 def _say(text: str) -> None:

@@ -61,7 +61,10 @@ def fit(
 def summary(
     posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
     probability: Probability = 0.9,
-    units: Annotated[Literal["user", "scaled"], typer.Option(help="The study's own scaled units, or the user's.")] = "user",
+    units: Annotated[
+        Literal["user", "scaled", "contrast"],
+        typer.Option(help="The user's units; the study's own; or the response's, over a feature's whole range."),
+    ] = "user",
     *,
     as_json: Json = False,
 ) -> None:

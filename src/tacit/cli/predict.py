@@ -55,6 +55,6 @@ def predict(
 
 def _warn(tally: "Tally") -> None:
     if tally.incomplete:
-        typer.echo(f"{tally.incomplete:,} rows have a missing value, and so no prediction")
+        typer.echo(f"rows with a missing value, which get no prediction: {tally.incomplete:,}")
     for name, count in tally.outside.items():
-        typer.echo(f"{name}: {count:,} values outside the study's range were taken to be at its end")
+        typer.echo(f"{name}: values outside the study's range, taken to be at its end: {count:,}")
