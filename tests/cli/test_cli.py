@@ -425,6 +425,7 @@ def test_demo_tells_the_whole_story(tacit, house):
         assert Release.load(house / "demo" / "analyst" / f"{holder}.json").holder == holder
         assert len(Ledger(house / "demo" / holder / "ledger.db").accounts()[0].charges) == 1
     assert "$ tacit publish " in out
+    assert {"predictions.csv", "report.html"} <= {path.name for path in (house / "demo" / "analyst").iterdir()}
     assert not (house / "ledger.db").exists()
 
 

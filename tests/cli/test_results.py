@@ -1,22 +1,16 @@
-"""`tacit predict` and `tacit report` as a user runs them, and the examples of docs/results.md."""
+"""`tacit predict` and `tacit report` as a user runs them."""
 
 import json
-import re
-import shlex
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 import tacit as package
-from tacit.cli import main
 from tacit.demonstration import STUDY, patients, write_new_patients
 from tacit.simulation import simulate
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 @pytest.fixture(scope="module")
@@ -92,31 +86,3 @@ def test_the_same_posterior_gives_the_same_page(tacit, house, posterior):
         tacit("report", posterior, "--out", name)
         pages.append((house / name).read_bytes())
     assert pages[0] == pages[1]
-
-
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
-    """Every command and every piece of Python, in the order in which they stand."""
-    mpl.use("agg")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["tacit", "demo", "--out", "demo"])
-    main_quietly()
-    blocks = re.findall(r"```(console|python)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 5
-    for kind, text in blocks:
-        if kind == "python":
-            exec(compile(text, str(DOCUMENT), "exec"), {})  # noqa: S102
-            continue
-        for line in text.splitlines():
-            monkeypatch.setattr("sys.argv", shlex.split(line.removeprefix("$ ")))
-            main_quietly()
-    capsys.readouterr()
-    made = {path.name for path in tmp_path.iterdir()}
-    assert made == {"demo", "predictions.csv", "predictions.parquet", "forest.svg", "pairs.png", "report.html"}
-    assert (tmp_path / "demo" / "analyst" / "report.html").exists()
-
-
-def main_quietly():
-    try:
-        main()
-    except SystemExit as end:
-        assert end.code in {0, None}  # noqa: PT017

@@ -171,6 +171,12 @@ class Posterior:
 
         return to_arviz(self, units, draws)
 
+    def report(self, path: str | Path, probability: float = 0.9) -> None:
+        """Write one self-contained HTML page for a reader who is no statistician."""
+        from tacit.analyst.report import write_report
+
+        write_report(self, Path(path), probability)
+
     def save(self, path: str | Path) -> None:
         """Write one Parquet file: draws in columns, everything else as JSON in its metadata."""
         from tacit.analyst.storage import save

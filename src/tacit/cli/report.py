@@ -20,7 +20,6 @@ def report(
     Example: `tacit report posterior.parquet --out report.html`
     """
     from tacit.analyst.posterior import Posterior
-    from tacit.analyst.report import write_report
     from tacit.document import refuse_unwritable
     from tacit.errors import PosteriorError
 
@@ -28,5 +27,5 @@ def report(
         message = f"a report's name must end in .html; got {out.name!r}"
         raise PosteriorError(message)
     refuse_unwritable(out)
-    write_report(Posterior.load(posterior), out, probability)
+    Posterior.load(posterior).report(out, probability)
     typer.echo(f"{out}: open it in a browser, or print it; it holds all it needs")
