@@ -67,27 +67,44 @@ class Scenario:
 
 
 def scenarios(posterior: Posterior, probability: float) -> list[Scenario]:
-    """More budget, no privacy noise, more rows: of holders and rows like those behind a posterior. Empty where they are not known."""
+    """More budget, more rows, no privacy noise: of holders and rows like those behind a posterior. Empty where they are not known.
+
+    Rows of one kind are as good as one holder's, at the noise that weighting holders by what they know would leave; so the cost does not
+    grow with the number of holders. The residual variance is held at its estimate.
+    """
     pooled, contributions = posterior.pooled, posterior.contributions
     if pooled is None or not contributions:
         return []
-    study = posterior.study
-    rows = [pooled.rows / len(contributions) if c.n is None else max(c.n, 1.0) for c in contributions]
-    epsilons = [c.epsilon for c in contributions]
-    gram = _kind(posterior)
+    study, gram = posterior.study, _kind(posterior)
+    rows = np.array([pooled.rows / len(contributions) if c.n is None else max(c.n, 1.0) for c in contributions])
+    settings = Settings(noise_variance=pooled.noise_variance)
 
-    def width(rows: Sequence[float], epsilons: Sequence[float] | None) -> Array:
-        return widths(expected(study, rows, gram, epsilons), probability, "contrast")
+    def width(more_rows: float, more_epsilon: float | None) -> Array:
+        n = more_rows * rows
+        scales = None if more_epsilon is None else [_merged(n, _scales(study, [more_epsilon * c.epsilon for c in contributions]))]
+        outcome = fit(_evidence(study, n.sum(keepdims=True), gram, scales), Prior.weak(study.d), settings)
+        return widths(Posterior(study, posterior.method, outcome, ()), probability, "contrast")
 
-    now = width(rows, epsilons)
-    changed = {
-        "every ε doubled": (rows, [2 * e for e in epsilons]),
-        "every ε four times as large": (rows, [4 * e for e in epsilons]),
-        "twice the rows": ([2 * n for n in rows], epsilons),
-        "four times the rows": ([4 * n for n in rows], epsilons),
-        "no privacy noise": (rows, None),
+    now = width(1, 1)
+    changed: dict[str, tuple[float, float | None]] = {
+        "every ε doubled": (1, 2),
+        "every ε four times as large": (1, 4),
+        "twice the rows": (2, 1),
+        "four times the rows": (4, 1),
+        "no privacy noise": (1, None),
     }
     return [Scenario(change, width(*given) / now) for change, given in changed.items()]
+
+
+def _merged(n: Array, scales: list[Scales]) -> Scales:
+    """Noise of the sum over all holders, each weighted by its rows over its noise variance; of the parts that a forecast uses."""
+
+    def sd(part: str) -> float:
+        sds = np.array([getattr(scale, part) for scale in scales])
+        return float(n.sum() / np.sqrt(np.sum((n / sds) ** 2)))
+
+    square = None if scales[0].yty is None else sd("yty")
+    return Scales(sd("xtx_diagonal"), sd("xtx_off_diagonal"), sd("xty"), square, None, None)
 
 
 def _kind(posterior: Posterior) -> Array:
