@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := .venv/.demo
 
 .PHONY: demo test lint bench docs audit calibrate clean
 
@@ -10,7 +11,12 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $(READY)
 
-demo: $(READY)
+$(DEMO): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable ".[demo]"
+	touch $(DEMO)
+
+demo: $(DEMO)
 	rm -rf demo
 	$(BIN)/tacit demo --out demo
 

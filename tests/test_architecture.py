@@ -17,7 +17,7 @@ SOURCE = Path(tacit.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 FILES = sorted(SOURCE.rglob("*.py"))
 
-ENTRY_POINTS = {"__init__", "__main__", "cli", "simulation", "demonstration", "plan", "estimator", "federation"}
+ENTRY_POINTS = {"__init__", "__main__", "cli", "simulation", "demonstration", "airlines", "plan", "estimator", "federation"}
 """The only places that may see both sides."""
 MAY_IMPORT = {
     "errors": set(),

@@ -1,5 +1,6 @@
 """Built-in data for the demonstration: length of stay after surgery, in three invented hospitals."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,29 @@ def patients(rng: np.random.Generator, rows: int) -> pa.Table:
             "days": np.round(days, 1),
         }
     )
+
+
+@dataclass(frozen=True)
+class Story:
+    """What the demonstration is told about: who holds what, and what can be compared in the end."""
+
+    holders: str
+    holder: str
+    study: Path
+    tables: dict[str, Path]
+    new: Path  # rows that nobody published, responses included
+    kept: tuple[str, ...]  # their columns to keep beside predictions
+    response: str
+    truth: str  # what an analyst cannot see, in words
+
+
+def hospitals(folder: Path) -> Story:
+    """Write the study, each hospital's table and some patients who came later."""
+    tables, new = write_hospitals(folder), folder / "later-patients.csv"
+    pyarrow.csv.write_csv(patients(np.random.default_rng(2025), 10 * NEW_PATIENTS), new)
+    found = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
+    truth = f"The data were made with: {found}; residual sd {RESIDUAL_SD:g}."
+    return Story("hospitals", "hospital", folder / "study.toml", tables, new, ("patient", "days"), "days", truth)
 
 
 def write_new_patients(path: Path, seed: int = 2024) -> None:

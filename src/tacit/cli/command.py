@@ -23,14 +23,19 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
         """Run the command, its words going nowhere if it is to be quiet."""
-        with contextlib.ExitStack() as silence:
-            if is_quiet() and not ctx.params.get("as_json"):
-                silence.enter_context(contextlib.redirect_stdout(silence.enter_context(open(os.devnull, "w", encoding="utf-8"))))  # noqa: PTH123
+        with quietly() if is_quiet() and not ctx.params.get("as_json") else contextlib.nullcontext():
             return super().invoke(ctx)
 
 
 def _remember(ctx: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
     ctx.meta[_QUIET] = value
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """What is printed goes nowhere; errors are still told."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+        yield
 
 
 def is_quiet() -> bool:

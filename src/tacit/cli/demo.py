@@ -1,63 +1,95 @@
-"""`tacit demo`: the whole story on built-in data."""
+"""`tacit demo`: the whole story, from the agreement to the report."""
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.command import quietly
+
+if TYPE_CHECKING:
+    from tacit.demonstration import Story
+
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demonstration writes; it must not exist yet.")]) -> None:
-    """Let three invented hospitals publish to an analyst, with the same commands that real ones would use.
+    """Tell the whole story: holders publish, an analyst fits, predicts and reports, with the commands that real ones would use.
+
+    The holders are sixteen airlines with the flights that left New York in 2013, if the extra `demo` is installed; otherwise three
+    invented hospitals.
 
     Example: `tacit demo --out demo`
     """
+    from tacit.airlines import airlines, is_available
     from tacit.cli.fit import fit
     from tacit.cli.ledger import show
     from tacit.cli.predict import predict
-    from tacit.cli.publish import publish
     from tacit.cli.report import report
     from tacit.cli.study import check
-    from tacit.demonstration import RESIDUAL_SD, TRUTH, write_hospitals, write_new_patients
+    from tacit.demonstration import hospitals
+
+    _make(out)
+    story = (airlines if is_available() else hospitals)(out)
+    analyst = out / "analyst"
+    analyst.mkdir()
+    _say(f"1. The {story.holders} and the analyst agree on a study.\n$ tacit study check {story.study}")
+    check(story.study)
+    _publish(story, analyst)
+    first = min(story.tables)
+    _say(f"3. This is all that left {first} ({analyst / first}.json), its study left out:")
+    typer.echo(_without_study((analyst / f"{first}.json").read_text(encoding="utf-8")))
+    ledger = story.tables[first].parent / "ledger.db"
+    _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {ledger}")
+    show(ledger)
+    posterior, predictions, page = (analyst / name for name in ("posterior.parquet", "predictions.csv", "report.html"))
+    _say(f"5. The analyst infers the coefficients from these files alone.\n$ tacit fit {analyst} --out {posterior}")
+    fit([analyst], out=posterior)
+    typer.echo(f"\n{story.truth}")
+    _say("6. And predicts rows that nobody published.")
+    typer.echo(f"$ tacit predict {posterior} {story.new} --out {predictions} {' '.join(f'--keep {name}' for name in story.kept)}")
+    predict(posterior, [str(story.new)], out=predictions, keep=list(story.kept))
+    typer.echo(_compared(predictions, story.response))
+    _say(f"7. Last, a page for everybody.\n$ tacit report {posterior} --out {page}")
+    report(posterior, out=page)
+    _say(f"Open {page} in a browser; {analyst / first}.json and {story.study} show what crossed the wall, and on what terms.")
+
+
+def _make(folder: Path) -> None:
     from tacit.errors import TableError
 
     try:
-        out.mkdir(parents=True)
+        folder.mkdir(parents=True)
     except FileExistsError:
-        message = f"{str(out)!r} exists already: choose another --out, or remove it"
+        message = f"{str(folder)!r} exists already: choose another --out, or remove it"
         raise TableError(message) from None
     except OSError as error:
-        message = f"cannot make the folder {str(out)!r}: {error.strerror}"
+        message = f"cannot make the folder {str(folder)!r}: {error.strerror}"
         raise TableError(message) from None
-    tables = write_hospitals(out)
-    study = out / "study.toml"
-    analyst = out / "analyst"
-    analyst.mkdir()
-    _say(f"1. The hospitals and the analyst agree on a study.\n$ tacit study check {study}")
-    check(study)
-    _say("2. Each hospital publishes where its rows lie. Only the JSON file leaves the house.")
-    for holder, table in tables.items():
+
+
+def _publish(story: "Story", analyst: Path) -> None:
+    """Every holder publishes; what the command says is shown for the first."""
+    from tacit.cli.publish import publish
+
+    _say(f"2. Each {story.holder} publishes where its rows lie. Only the JSON file leaves the house.")
+    for place, (holder, table) in enumerate(story.tables.items()):
         release, ledger = analyst / f"{holder}.json", table.parent / "ledger.db"
-        typer.echo(f"$ tacit publish {study} {table} --holder {holder} --out {release} --ledger {ledger}")
-        publish(study, [str(table)], holder=holder, out=release, ledger=ledger)
-        typer.echo()
-    _say(f"3. This is all that left the first hospital ({analyst / 'north.json'}), its study left out:")
-    typer.echo(_without_study((analyst / "north.json").read_text(encoding="utf-8")))
-    first = tables["north"].parent / "ledger.db"
-    _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {first}")
-    show(first)
-    posterior = analyst / "posterior.parquet"
-    _say(f"5. The analyst infers the coefficients from the three files alone.\n$ tacit fit {analyst} --out {posterior}")
-    fit([analyst], out=posterior)
-    truth = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
-    typer.echo(f"\nThe data were made with: {truth}; residual sd {RESIDUAL_SD:g}.")
-    patients, predictions, page = analyst / "new-patients.csv", analyst / "predictions.csv", analyst / "report.html"
-    write_new_patients(patients)
-    _say("6. For new patients, the analyst predicts how long they will stay.")
-    typer.echo(f"$ tacit predict {posterior} {patients} --out {predictions} --keep patient")
-    predict(posterior, [str(patients)], out=predictions, keep=["patient"])
-    _say(f"7. And writes a page for everybody.\n$ tacit report {posterior} --out {page}")
-    report(posterior, out=page)
-    _say(f"Open {page} in a browser; {analyst / 'north.json'} and {study} show what crossed the wall, and on what terms.")
+        typer.echo(
+            f"$ tacit publish {story.study} {table} --holder {holder} --out {release} --ledger {ledger}{' --quiet' if place else ''}"
+        )
+        with quietly() if place else nullcontext():
+            publish(story.study, [str(table)], holder=holder, out=release, ledger=ledger)
+
+
+def _compared(predictions: Path, response: str) -> str:
+    """How the intervals fared, now that the responses are known."""
+    import pyarrow.compute as pc
+    from pyarrow.csv import read_csv
+
+    table = read_csv(predictions)
+    inside = pc.and_(pc.greater_equal(table[response], table["low"]), pc.less_equal(table[response], table["high"]))
+    share, count = pc.mean(inside).as_py(), pc.count(inside).as_py()
+    return f"What really happened lies inside the 90 % interval for {100 * share:.1f} % of the {count:,} rows whose response is known."
 
 
 def _say(text: str) -> None:
