@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.holder.ledger import Ledger
     from tacit.holder.publish import publish
     from tacit.holder.scales import publish_scales
+    from tacit.holder.stream import stream
     from tacit.release import Release
     from tacit.scales import ScalesRelease
     from tacit.study import Study
@@ -33,6 +34,7 @@ _HOMES = {
     "fix_scales": "tacit.analyst.scales",
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
+    "stream": "tacit.holder.stream",
 }
 __all__ = [
     "Collection",
@@ -49,6 +51,7 @@ __all__ = [
     "fix_scales",
     "publish",
     "publish_scales",
+    "stream",
 ]
 
 

@@ -125,7 +125,11 @@ class Published(Document):
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Read a document strictly and, where it is signed, verify the signature."""
-        fields = _parse(text)
+        return cls.from_fields(parse(text))
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Validate the plain values of a document and, where it is signed, verify the signature."""
         wanted = cls.model_fields["format"].default
         if fields.get("format") != wanted:
             message = f'format must be "{wanted}": this is not a {cls.kind}'
@@ -241,7 +245,8 @@ def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
     return "[\n" + inner + f",\n{inner}".join(_lay_out(item, inner) for item in value) + f"\n{indent}]"
 
 
-def _parse(text: str | bytes) -> dict[str, Any]:
+def parse(text: str | bytes) -> dict[str, Any]:
+    """A JSON object with finite numbers and no field twice."""
     if len(text) > MOST_BYTES:
         message = f"a release is at most {MOST_BYTES // 2**20} MB long"
         raise ReleaseError(message)

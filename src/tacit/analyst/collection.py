@@ -1,4 +1,7 @@
-"""Collection: releases of one study from distinct holders, checked before anything is inferred from them."""
+"""Collection: releases of one study from distinct holders, checked before anything is inferred from them.
+
+The batches of a stream are pooled into what reads like one release of their holder.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,10 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.batches import Batches, Streams
 from tacit.analyst.evidence import Evidence
 from tacit.document import Published
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
+from tacit.release_log import Entry, LogReader, is_log
 from tacit.study import Study
 
 
@@ -20,7 +25,7 @@ class Collection:
     """Releases that may be used together; their budgets, and so their noise, may differ."""
 
     study: Study
-    releases: tuple[Release, ...]
+    releases: tuple[Release | Batches, ...]
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -49,25 +54,42 @@ def collect(
     allow_simulated: bool = False,
     trusted_keys: Iterable[str] | None = None,
 ) -> Collection:
-    """Collect releases, given as documents or paths; a folder stands for the `.json` files in it.
+    """Collect releases, given as documents, paths or release logs; a folder stands for its `.json` files and logs (`.log`).
 
     Signatures are verified where there are any; with `trusted_keys` every release must be signed by one of them.
     Releases with seeded noise are refused unless `allow_simulated`.
     """
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
-    releases = tuple(release for source in sources for release in _load(source))
-    check_together(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
-    return Collection(releases[0].study, releases)
+    found = [release for source in sources for release in _load(source)]
+    streams = Streams()
+    for entry in (entry for entry in found if isinstance(entry, Entry)):
+        streams.add(entry)
+    releases: list[Release | Batches] = [release for release in found if isinstance(release, Release)]
+    releases += streams.summed()
+    check_distinct(releases)
+    documents = [release.release if isinstance(release, Entry) else release for release in found]
+    check_origin(documents, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
+    return Collection(releases[0].study, tuple(releases))
 
 
 def check_together(releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None) -> None:
     """Refuse documents that may not be used together: of several studies, of one holder twice, simulated or not trusted."""
+    check_distinct(releases)
+    check_origin(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
+
+
+def check_distinct(releases: Sequence[Published | Batches]) -> None:
+    """Refuse none at all, several studies, and a holder that is there twice."""
     if not releases:
         message = "a collection needs at least one release"
         raise ReleaseError(message)
     _check_study(releases)
     _check_holders(releases)
+
+
+def check_origin(releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None) -> None:
+    """Refuse simulated documents unless they are allowed and, where keys are given, those not signed by one of them."""
     if not allow_simulated and (simulated := [release.holder for release in releases if release.simulated]):
         message = (
             f"the release of {simulated[0]!r} is simulated and protects nobody: allow it with --allow-simulated (allow_simulated=True)"
@@ -77,15 +99,16 @@ def check_together(releases: Sequence[Published], *, allow_simulated: bool, trus
         _check_keys(releases, set(trusted_keys))
 
 
-def _load(source: str | Path | Release) -> list[Release]:
+def _load(source: str | Path | Release) -> list[Release | Entry]:
     if isinstance(source, Release):
         return [source]
     if Path(source).is_dir():
-        return [Release.load(path) for path in sorted(Path(source).glob("*.json"))]
-    return [Release.load(source)]
+        logs = [path for path in sorted(Path(source).glob("*.log")) if is_log(path)]
+        return [release for path in [*sorted(Path(source).glob("*.json")), *logs] for release in _load(path)]
+    return list(LogReader(source).entries()) if is_log(source) else [Release.load(source)]
 
 
-def _check_study(releases: Sequence[Published]) -> None:
+def _check_study(releases: Sequence[Published | Batches]) -> None:
     first = releases[0]
     for release in releases[1:]:
         if release.relation != first.relation:
@@ -96,7 +119,7 @@ def _check_study(releases: Sequence[Published]) -> None:
             raise ReleaseError(message)
 
 
-def _check_holders(releases: Sequence[Published]) -> None:
+def _check_holders(releases: Sequence[Published | Batches]) -> None:
     seen: set[str] = set()
     for release in releases:
         if release.holder in seen:

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, doctor, fit, key, ledger, plan, predict, publish, report, scales, study
+from tacit.cli import demo, doctor, fit, follow, key, ledger, plan, predict, publish, report, scales, stream, study
 from tacit.cli.command import Command, every_command
 from tacit.errors import TacitError
 
@@ -23,7 +23,9 @@ app.add_typer(key.app, name="key")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("scales")(scales.scales)
+app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
+app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)

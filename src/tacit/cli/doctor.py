@@ -81,7 +81,7 @@ def _ledger(path: object) -> Finding:
         accounts = Ledger(place).accounts()
     except TacitError as error:
         return Finding("ledger", ok=False, seen=str(error))
-    lost = sum(charge.release is None for account in accounts for charge in account.charges)
+    lost = sum(charge.release is None and charge.batches is None for account in accounts for charge in account.charges)
     charges = sum(len(account.charges) for account in accounts)
     return Finding(
         "ledger", ok=True, seen=f"{place}: whole; {len(accounts)} data sets, {charges} charges, {lost} of them without a release"

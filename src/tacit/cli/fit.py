@@ -12,7 +12,7 @@ Probability = Annotated[float, typer.Option("--interval", help="Probability of t
 
 
 def fit(
-    releases: Annotated[list[Path], typer.Argument(help="Release files, or folders of them.")],
+    releases: Annotated[list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")],
     out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
     method: Annotated[str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")] = None,
     prior: Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")] = "weak",

@@ -55,6 +55,7 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
             table.add_column(heading, overflow="fold")
         for charge in account.charges:
             state = "stored" if charge.release is not None else "lost: interrupted after paying"
+            state = state if charge.batches is None else f"stream: {charge.batches} batches"
             table.add_row(str(charge.id), charge.time, charge.study, charge.holder, f"{charge.epsilon:g}", f"{charge.delta:g}", state)
         console.print(table)
 
@@ -82,7 +83,7 @@ def export(
     out: Annotated[Path, typer.Option(help="File for the release.")],
     ledger: LedgerFile = None,
 ) -> None:
-    """Write a release that was paid for once more, at no cost: it is the same document.
+    """Write a release, or the log of a stream, that was paid for once more, at no cost: it is the same document.
 
     Example: `tacit ledger export 1 --out north.json`
     """

@@ -38,11 +38,32 @@ CREATE TABLE charge (
     release TEXT
 ) STRICT;
 """
+_STREAMS = """
+CREATE TABLE IF NOT EXISTS stream (
+    charge INTEGER PRIMARY KEY REFERENCES charge (id),
+    id TEXT NOT NULL UNIQUE,
+    batch_rows INTEGER NOT NULL,
+    batches_per_person INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    taken INTEGER NOT NULL,
+    position INTEGER
+) STRICT;
+CREATE TABLE IF NOT EXISTS batch (
+    charge INTEGER NOT NULL REFERENCES stream (charge),
+    number INTEGER NOT NULL,
+    first_row INTEGER NOT NULL,
+    last_row INTEGER NOT NULL,
+    time TEXT NOT NULL,
+    entry TEXT,
+    PRIMARY KEY (charge, number)
+) STRICT;
+"""
+"""Added to a ledger of any age when it is opened: one charge pays for a whole stream, and each batch is there once."""
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One entry: what was spent, for which study, and the release if it was made."""
+    """One entry: what was spent, for which study, and the release if it was made; a stream's has `batches` published so far."""
 
     id: int
     dataset: str
@@ -54,6 +75,7 @@ class Charge:
     mu: float
     time: str
     release: str | None
+    batches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +132,7 @@ class Ledger:
         if not (EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1] and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]):
             message = f"a limit needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
             raise LedgerError(message)
-        with self._transaction() as database:
+        with self.transaction() as database:
             _insert_limit(database, dataset, epsilon, delta)
             database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
             account = _account(database, dataset)
@@ -128,28 +150,12 @@ class Ledger:
         A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). The same study is not published
         twice from a data set unless `again` says that a second, separately paid release is wanted.
         """
-        with self._transaction() as database:
-            _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
-            account = _account(database, charge.dataset)
-            _refuse_mixed(account, relation)
-            if not again:
-                _refuse_repeated(account, charge.study_hash)
-            if not account.admits(charge.mu):
-                raise BudgetError(_too_much(account, charge))
-            database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
-            fields = (charge.dataset, charge.study, charge.study_hash, charge.holder, charge.epsilon, charge.delta, charge.mu, charge.time)
-            cursor = database.execute(
-                "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fields
-            )
-            number = cursor.lastrowid
-        if number is None:
-            message = "the ledger did not number the charge"
-            raise LedgerError(message)
-        return number
+        with self.transaction() as database:
+            return insert_charge(database, charge, relation, again=again, limit=limit)
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             cursor = database.execute("UPDATE charge SET release = ? WHERE id = ? AND release IS NULL", (release, number))
             if cursor.rowcount != 1:
                 message = f"the ledger has no charge {number} that waits for its release"
@@ -160,14 +166,16 @@ class Ledger:
         if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
             message = f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
             raise LedgerError(message)
-        with self._transaction() as database:
+        with self.transaction() as database:
             return [_account(database, name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()]
 
     def release(self, number: int) -> str:
-        """The stored release of a charge, to hand out again at no cost."""
+        """The stored release of a charge, or the log of a stream's, to hand out again at no cost."""
         for account in self.accounts():
             for charge in account.charges:
                 if charge.id == number:
+                    if charge.batches is not None:
+                        return "".join(self.entries(number))
                     if charge.release is None:
                         message = f"charge {number} has no release: publishing was interrupted after it was paid, so its budget is lost"
                         raise LedgerError(message)
@@ -175,16 +183,25 @@ class Ledger:
         message = f"the ledger has no charge {number}: `tacit ledger show` lists them"
         raise LedgerError(message)
 
+    def entries(self, number: int) -> list[str]:
+        """The log of the stream that a charge paid for, line by line."""
+        with self.transaction(checked=False) as database:
+            found = database.execute("SELECT entry FROM batch WHERE charge = ? AND entry IS NOT NULL ORDER BY number", (number,))
+            return [entry for (entry,) in found]
+
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One serialised step: all of it is on disk when the block ends, or none."""
+    def transaction(self, *, checked: bool = True) -> Iterator[sqlite3.Connection]:
+        """One serialised step: all of it is on disk when the block ends, or none.
+
+        The whole file is checked for damage first; a run that takes many steps checks it at its first one alone.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=120, isolation_level=None)) as database:
                 database.execute("PRAGMA synchronous = EXTRA")
                 database.execute("BEGIN IMMEDIATE")
                 try:
-                    _open_schema(database, self.path)
+                    _open_schema(database, self.path, checked=checked)
                     yield database
                     database.execute("COMMIT")
                 except BaseException:
@@ -202,19 +219,46 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _open_schema(database: sqlite3.Connection, path: Path) -> None:
+def _open_schema(database: sqlite3.Connection, path: Path, *, checked: bool) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     if application == _APPLICATION:
-        if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+        if checked and database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             message = f"the ledger {str(path)!r} is damaged, so what was spent is not certain: restore it from a backup"
             raise LedgerError(message)
+        _make(database, _STREAMS)
         return
     if database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,) or application != 0:
         message = f"{str(path)!r} is a database, but not a Tacit ledger"
         raise LedgerError(message)
-    for statement in _SCHEMA.split(";")[:-1]:
-        database.execute(statement)
+    _make(database, _SCHEMA + _STREAMS)
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
+
+
+def _make(database: sqlite3.Connection, tables: str) -> None:
+    for statement in tables.split(";")[:-1]:
+        database.execute(statement)
+
+
+def insert_charge(
+    database: sqlite3.Connection, charge: Charge, relation: Relation, *, again: bool = False, limit: tuple[float, float] | None = None
+) -> int:
+    """Check a charge against the limit and write it, inside a transaction; returns its number."""
+    _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
+    account = _account(database, charge.dataset)
+    _refuse_mixed(account, relation)
+    if not again:
+        _refuse_repeated(account, charge.study_hash)
+    if not account.admits(charge.mu):
+        raise BudgetError(_too_much(account, charge))
+    database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
+    fields = (charge.dataset, charge.study, charge.study_hash, charge.holder, charge.epsilon, charge.delta, charge.mu, charge.time)
+    cursor = database.execute(
+        "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fields
+    )
+    if cursor.lastrowid is None:
+        message = "the ledger did not number the charge"
+        raise LedgerError(message)
+    return cursor.lastrowid
 
 
 def _insert_limit(database: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
@@ -225,8 +269,10 @@ def _account(database: sqlite3.Connection, dataset: str) -> Account:
     name, relation, epsilon, delta = database.execute(
         "SELECT name, relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)
     ).fetchone()
+    batches = "(SELECT count(entry) FROM stream LEFT JOIN batch USING (charge) WHERE charge = charge.id GROUP BY stream.charge)"
     rows = database.execute(
-        "SELECT id, dataset, study, study_hash, holder, epsilon, delta, mu, time, release FROM charge WHERE dataset = ? ORDER BY id",
+        f"SELECT id, dataset, study, study_hash, holder, epsilon, delta, mu, time, release, {batches} "
+        "FROM charge WHERE dataset = ? ORDER BY id",
         (dataset,),
     )
     return Account(name, relation, epsilon, delta, tuple(Charge(*fields) for fields in rows))
@@ -240,7 +286,7 @@ def _refuse_mixed(account: Account, relation: Relation) -> None:
 
 def _refuse_repeated(account: Account, study_hash: str) -> None:
     for charge in account.charges:
-        if charge.study_hash == study_hash and charge.release is not None:
+        if charge.study_hash == study_hash and (charge.release is not None or charge.batches is not None):
             message = (
                 f"this study was published from data set {account.dataset!r} already, as charge {charge.id}: "
                 f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"

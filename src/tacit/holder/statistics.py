@@ -59,6 +59,7 @@ def statistics_of(
         for block in encoder.blocks(batch):
             partial += (block @ block.T).astype(np.int64)
             rows += block.shape[1]
+            block.fill(0.0)  # nothing of a row is left behind but its part of the sum
             blocks += 1
             if blocks % _BLOCKS_PER_FLUSH == 0:
                 total += Statistics(rows, partial.astype(object))

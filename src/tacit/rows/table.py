@@ -45,7 +45,7 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
     """
     if isinstance(source, Table):
         return source
-    names = [feature.name for feature in study.features] + [study.response.name] if columns is None else list(columns)
+    names = column_names(study) if columns is None else list(columns)
     if isinstance(source, (str, Path)):
         return _files(_expand(str(source)), names, study)
     if isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
@@ -55,12 +55,12 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
             order = "the study's features in their order" + (", then the response" if columns is None else "")
             message = f"an array needs {len(names)} columns: {order}"
             raise TableError(message)
-        with _reading("the array"):
+        with reading("the array"):
             source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
     if isinstance(source, pa.RecordBatch):
         source = pa.table([source[i] for i in range(source.num_columns)], schema=source.schema)
     if isinstance(source, Mapping):
-        with _reading("the mapping"):
+        with reading("the mapping"):
             source = pa.table({name: source[name] for name in names if name in source})
     if isinstance(source, pa.Table):
         return _in_memory(source, names)
@@ -70,16 +70,21 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
     raise TableError(message)
 
 
+def column_names(study: Study) -> list[str]:
+    """What a table must have: the study's features in their order, then the response."""
+    return [feature.name for feature in study.features] + [study.response.name]
+
+
 def _in_memory(table: pa.Table, names: list[str]) -> Table:
-    _check_names(table.schema, names, "the table")
+    check_names(table.schema, names, "the table")
     return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
 
 
 def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
     def batches() -> Batches:
-        with _reading("the table"):
+        with reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
-        _check_names(reader.schema, names, "the table")
+        check_names(reader.schema, names, "the table")
         for batch in _guarded(reader, "the table"):
             yield batch.select(names)
 
@@ -93,7 +98,7 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arro
 
 def _expand(path: str) -> list[Path]:
     """The files behind a path, a folder or a glob pattern."""
-    with _reading(repr(path)):
+    with reading(repr(path)):
         if Path(path).is_dir():
             found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
         else:
@@ -124,7 +129,7 @@ def _rows(paths: list[Path]) -> int | None:
         return None
     total = 0
     for path in paths:
-        with _reading(path.name):
+        with reading(path.name):
             total += pq.read_metadata(path).num_rows
     return total
 
@@ -138,17 +143,17 @@ def _file(path: Path, names: list[str], study: Study) -> Batches:
 
 
 def _parquet(path: Path, names: list[str]) -> Batches:
-    with _reading(path.name):
+    with reading(path.name):
         file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-        _check_names(file.schema_arrow, names, path.name)
+        check_names(file.schema_arrow, names, path.name)
         reader = file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
     return _guarded(reader, path.name)
 
 
 def _arrow(path: Path, names: list[str]) -> Batches:
-    with _reading(path.name):
+    with reading(path.name):
         schema, _ = _open_arrow(path)
-        _check_names(schema, names, path.name)
+        check_names(schema, names, path.name)
         _, reader = _open_arrow(path, [schema.get_field_index(name) for name in names])
     return _guarded(map(_validated, reader), path.name)
 
@@ -173,22 +178,27 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _csv(path: Path, names: list[str], study: Study) -> Batches:
-    numeric = {study.response.name, *(feature.name for feature in study.features if feature.range is not None)}
-    types = {name: pa.float64() if name in numeric else pa.string() for name in names}
-    parse = pyarrow.csv.ParseOptions(delimiter="\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
-    with _reading(path.name):
-        _check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)
-        reader = pyarrow.csv.open_csv(
-            path,
-            parse_options=parse,
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True
-            ),
-        )
+    parse = csv_dialect(path.name)
+    with reading(path.name):
+        check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)
+        reader = pyarrow.csv.open_csv(path, parse_options=parse, convert_options=csv_types(names, study))
     return _guarded(reader, path.name)
 
 
-def _check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
+def csv_dialect(name: str) -> pyarrow.csv.ParseOptions:
+    """Tabs where a file's name says so, else commas."""
+    return pyarrow.csv.ParseOptions(delimiter="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
+
+
+def csv_types(names: list[str], study: Study) -> pyarrow.csv.ConvertOptions:
+    """Numbers where the study gives a range, else text; other columns are not converted at all."""
+    numeric = {study.response.name, *(feature.name for feature in study.features if feature.range is not None)}
+    types = {name: pa.float64() if name in numeric else pa.string() for name in names}
+    return pyarrow.csv.ConvertOptions(column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True)
+
+
+def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
+    """Refuse a table without exactly one column of each name."""
     for name in names:
         if len(schema.get_all_field_indices(name)) != 1:
             message = f"{source} needs exactly one column named {name!r}, as the study says"
@@ -199,7 +209,7 @@ def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
     """The reader's batches, its errors rewritten."""
     batches = iter(reader)
     while True:
-        with _reading(source):
+        with reading(source):
             try:
                 batch = next(batches)
             except StopIteration:
@@ -208,7 +218,7 @@ def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
 
 
 @contextmanager
-def _reading(source: str) -> Iterator[None]:
+def reading(source: str) -> Iterator[None]:
     """Replace a reader's error, which may quote data, by one that names the place alone."""
     try:
         yield
@@ -217,7 +227,7 @@ def _reading(source: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001  (whatever a reader raises may quote data)
         if isinstance(error, OSError) and error.strerror:
             message = f"cannot read {source}: {error.strerror}"
-        elif column := re.match(r"In CSV column #(\d+): CSV conversion error to double", str(error)):
+        elif column := re.match(r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double", str(error)):
             place = int(column[1]) + 1
             message = f"{source}: its column number {place} holds something that is neither a number nor {NULLS[1]}, as its range asks"
         elif str(error).startswith("Duplicate column names"):

@@ -1,0 +1,130 @@
+"""Streams: what pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+
+Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log may cost at most BAR times what it
+costs early, and pooling may cost at most 5 % of accuracy.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import tacit
+from tacit.analyst.batches import Accumulator
+from tacit.analyst.collection import Collection
+from tacit.analyst.fit import fit
+from tacit.analyst.follow import Follower
+from tacit.release_log import Entry
+from tacit.simulation import simulate
+from tacit.study import Study
+
+Array = NDArray[np.float64]
+
+BAR = 2.0
+FEATURES = 5
+STUDY = Study.from_document(
+    {
+        "name": "stream-benchmark",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "y", "range": [-3, 3]},
+        "features": [{"name": f"x{k}", "range": [-1, 1]} for k in range(FEATURES)],
+    }
+)
+
+
+def table(rows: int, truth: Array, mixing: Array, rng: np.random.Generator) -> Array:
+    x = np.clip(0.2 * rng.normal(size=(rows, FEATURES)) @ mixing, -1, 1)
+    return np.column_stack([x, x @ truth + rng.normal(0, 0.5, rows)])
+
+
+def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float, float]]:
+    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds: pooled, and each batch as a holder."""
+    found: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name in ("pooled", "apart")}
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        truth, mixing = rng.uniform(-0.5, 0.5, FEATURES), rng.normal(size=(FEATURES, FEATURES))
+        releases = [simulate(STUDY, table(rows, truth, mixing, rng), rng, holder=str(b)) for b in range(batches)]
+        same = [release.model_copy(update={"holder": "north"}) for release in releases]
+        accumulator = Accumulator(Entry("s", 1, same[0]))
+        for number, release in enumerate(same, 1):
+            accumulator.add(Entry("s", number, release))
+        wanted = np.concatenate([[0.0], truth]) / 3
+        for name, parts in (("pooled", (accumulator.summed(),)), ("apart", tuple(releases))):
+            begun = time.perf_counter()
+            posterior = fit(Collection(STUDY, parts))
+            errors, covered, seconds = found[name]
+            seconds.append(time.perf_counter() - begun)
+            low, high = posterior.interval(0.9, "scaled").T
+            errors.append(float(np.mean((posterior.mean("scaled") - wanted) ** 2)))
+            covered.append(float(np.mean((low < wanted) & (wanted < high))))
+    return {name: (float(np.sqrt(np.mean(e))), float(np.mean(c)), float(np.mean(s))) for name, (e, c, s) in found.items()}
+
+
+def cost(batches: int, folder: Path) -> list[float]:
+    """Median milliseconds to read, check and add one batch, and then to compute the posterior: after ten batches, and after all."""
+    rng = np.random.default_rng(0)
+    truth, mixing = np.zeros(FEATURES), np.eye(FEATURES)
+    log = folder / "simulated.log"
+    log.touch()
+    follower, add, compute = Follower([log], allow_simulated=True), [], []
+    for number in range(1, batches + 1):
+        entry = Entry("s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north"))
+        with log.open("a", encoding="utf-8") as file:
+            file.write(entry.to_line())
+        begun = time.perf_counter()
+        follower.update()
+        add.append(time.perf_counter() - begun)
+        if 10 <= number < 20 or number > batches - 10:
+            begun = time.perf_counter()
+            follower.posterior()
+            compute.append(time.perf_counter() - begun)
+    late = max(batches // 10, 20)
+    return [1e3 * float(np.median(part)) for part in (add[10:30], add[-late:], compute[:10], compute[-10:])]
+
+
+def throughput(batches: int, rows: int, folder: Path) -> tuple[float, float]:
+    """Rows and batches per second, ledger and log on disk included."""
+    rng = np.random.default_rng(0)
+    data = table(rows, np.zeros(FEATURES), np.eye(FEATURES), rng)
+    names = [*(f"x{k}" for k in range(FEATURES)), "y"]
+    batch = pa.record_batch(dict(zip(names, data.T, strict=True)))
+    begun = time.perf_counter()
+    tacit.stream(STUDY, [batch] * batches, holder="north", ledger=folder / "l.db", log=folder / "n.log", batch_rows=rows)
+    seconds = time.perf_counter() - begun
+    return batches * rows / seconds, batches / seconds
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--check", action="store_true")
+    chosen = options.parse_args()
+    runs, long = (6, 300) if chosen.quick else (40, 1000)
+    worst = 0.0
+    lines = ["| batches × rows | pooled: error | covers | seconds | apart: error | covers | seconds |", "|---|---|---|---|---|---|---|"]
+    for batches, rows in ((10, 1000), (50, 1000)) if chosen.quick else ((10, 1000), (50, 1000), (50, 200), (200, 500)):
+        found = accuracy(batches, rows, runs)
+        (error, covers, seconds), (apart, apart_covers, apart_seconds) = found["pooled"], found["apart"]
+        worst = max(worst, error / apart)
+        lines.append(
+            f"| {batches} × {rows} | {error:.4f} | {covers:.2f} | {seconds:.2f} | {apart:.4f} | {apart_covers:.2f} | {apart_seconds:.2f} |"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        early, late, first, last = cost(long, Path(folder))
+        rows_per_second, batches_per_second = throughput(20 if chosen.quick else 100, 10_000, Path(folder))
+    print("\n".join(lines))
+    print(f"one more batch: {early:.2f} ms after 10, {late:.2f} ms after {long}, ratio {late / early:.2f}")
+    print(f"the posterior:  {first:.0f} ms after 10, {last:.0f} ms after {long}, ratio {last / first:.2f}")
+    print(f"publishing: {rows_per_second:,.0f} rows and {batches_per_second:.1f} batches of 10,000 per second")
+    if chosen.check and (late > BAR * early or last > BAR * first or worst > 1.05):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Follow: a posterior that stays current while holders' streams go on.
+
+New lines of each log are added to its stream's sums, and the posterior is computed from the sums: the cost of a batch does not depend
+on how many came before. The result is that of `fit` over the same logs, by the same method.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tacit.analyst.batches import Batches, Streams
+from tacit.analyst.collection import Collection, check_distinct, check_origin
+from tacit.analyst.fit import DEFAULT_METHOD, fit
+from tacit.analyst.posterior import Posterior
+from tacit.analyst.prior import Prior
+from tacit.errors import MethodError, ReleaseError
+from tacit.release_log import LogReader, is_log
+
+COMPUTED = ("noise-aware", "exact-fixed-s", "fixed-s-fast")
+"""Methods that answer at once; a sampler would not keep up."""
+
+
+class Follower:
+    """Reads release logs as they grow."""
+
+    def __init__(
+        self,
+        logs: Sequence[str | Path],
+        *,
+        method: str = DEFAULT_METHOD,
+        prior: Prior | str | Path = "weak",
+        allow_simulated: bool = False,
+        trusted_keys: Iterable[str] | None = None,
+    ) -> None:
+        if method not in COMPUTED:
+            message = f"method must be one of {', '.join(COMPUTED)} to follow a stream: `tacit fit` takes the others over the same log"
+            raise MethodError(message)
+        for log in logs:
+            if not is_log(log):
+                message = f"{str(log)!r} is not a release log that can be read: give what `tacit stream --log` writes"
+                raise ReleaseError(message)
+        self._method, self._prior = method, prior
+        self._allow_simulated = allow_simulated
+        self._trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+        self._readers = [LogReader(log) for log in logs]
+        self._streams = Streams()
+
+    def update(self) -> int:
+        """Add the batches that are new; returns how many."""
+        count = 0
+        for reader in self._readers:
+            for entry in reader.entries():
+                check_origin([entry.release], allow_simulated=self._allow_simulated, trusted_keys=self._trusted_keys)
+                self._streams.add(entry)
+                count += 1
+        return count
+
+    @property
+    def streams(self) -> list[Batches]:
+        """What each stream has published so far."""
+        return self._streams.summed()
+
+    @property
+    def lost(self) -> int:
+        """Batches that were numbered and never published."""
+        return self._streams.lost()
+
+    def posterior(self) -> Posterior:
+        """The posterior given all batches so far."""
+        streams = self.streams
+        check_distinct(streams)
+        return fit(Collection(streams[0].study, tuple(streams)), self._method, prior=self._prior)

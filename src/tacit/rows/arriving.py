@@ -1,0 +1,290 @@
+"""Rows that are still arriving: CSV text from a pipe or a growing file, or record batches handed over one by one.
+
+A source gives each row once, to one function, and keeps none: text is read into one buffer and overwritten there as soon as it was
+parsed, as are the columns that Arrow made of it. What Python and Arrow copied on the way is freed, not overwritten.
+"""
+
+import ctypes
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from tacit.errors import TableError
+from tacit.rows.table import check_names, column_names, csv_dialect, csv_types, reading
+from tacit.study import Study
+
+READ_BYTES = 2**16
+"""Most text that is read at once, so also the most that is held."""
+LONGEST_LINE = 2**22
+_PERTURB = -6
+"""GNU's M_PERTURB."""
+POLL = 0.2
+"""Seconds between two looks at a file that does not grow."""
+
+Use = Callable[[pa.RecordBatch], None]
+
+
+class Source(Protocol):
+    """Where arriving rows come from."""
+
+    @property
+    def name(self) -> str:
+        """A file's path, by which its stream finds it again; "-" for what can be read only once."""
+
+    @property
+    def taken(self) -> int:
+        """Rows taken so far from the outside, those still waiting here included."""
+
+    @property
+    def position(self) -> int | None:
+        """Bytes of the file up to the last row that was given out; None where they cannot be read again."""
+
+    def resume(self, position: int) -> None:
+        """Go on after that byte."""
+
+    def wait(self) -> bool:
+        """Wait until there is a row; False when there will be none."""
+
+    def read(self, most: int, use: Use) -> None:
+        """Give at most so many of the rows that are there to `use`, and forget them."""
+
+
+class Handed:
+    """Record batches from anything that can be iterated."""
+
+    name = "-"
+    position = None
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
+        self._batches = iter(batches)
+        self._names = column_names(study)
+        self._current: pa.RecordBatch | None = None
+        self.taken = 0
+
+    def resume(self, position: int) -> None:
+        """Nothing handed over can be had again."""
+        raise NotImplementedError(position)
+
+    def wait(self) -> bool:
+        """Fetch the next batch that has rows."""
+        while self._current is None:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            if not isinstance(batch, pa.RecordBatch):
+                message = "a stream's batches must be Arrow record batches"
+                raise TableError(message)
+            check_names(batch.schema, self._names, "the record batch")
+            self.taken += batch.num_rows
+            self._current = batch.select(self._names) if batch.num_rows else None
+        return True
+
+    def read(self, most: int, use: Use) -> None:
+        """Give out a slice of the current batch; it belongs to the caller, so it is let go and not overwritten."""
+        batch = self._current
+        if batch is None:
+            return
+        self._current = batch.slice(most) if batch.num_rows > most else None
+        use(batch.slice(0, most))
+
+
+class Text:
+    """CSV lines with a header, from a pipe (`path` None) or a growing file.
+
+    A pipe ends when it is closed. A file ends never: `idle` is the number of seconds without a new byte after which either is taken to
+    have ended, and `stopped` is asked whether to stop early. What was read by then is still given out, save a line without its end.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        path: str | Path | None = None,
+        *,
+        descriptor: int = 0,
+        idle: float | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._study, self._idle, self._stopped = study, idle, stopped
+        self._grows = path is not None
+        self.name = "-" if path is None else str(Path(path).resolve())
+        self._shown = "standard input" if path is None else Path(path).name
+        with reading(self._shown):
+            self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
+        self._dialect = csv_dialect(self.name)
+        self._buffer = bytearray(READ_BYTES)
+        self._begin = self._end = self._seen = 0  # unread text is buffer[begin:end]; lines are known up to `seen`
+        self._ends: deque[int] = deque()  # where each waiting row ends
+        self._header: bytes | None = None
+        self._offset = 0  # of buffer[0] in the file
+        self._closed = False
+        self.taken = 0
+
+    @property
+    def position(self) -> int | None:
+        """Bytes of the file up to the last row given out."""
+        return self._offset + self._begin if self._grows else None
+
+    def resume(self, position: int) -> None:
+        """Read the header, then go on after that byte of the file."""
+        if not self._has_header():
+            message = f"{self._shown} is shorter than what was published from it: put back the file that this stream reads"
+            raise TableError(message)
+        with reading(self._shown):
+            before = os.pread(self._descriptor, 1, position - 1)
+        if before != b"\n":
+            message = f"{self._shown} is not the file that this stream has read so far: put that back"
+            raise TableError(message)
+        os.lseek(self._descriptor, position, os.SEEK_SET)
+        wipe(self._buffer)
+        self._begin = self._end = self._seen = 0
+        self._ends.clear()
+        self._offset, self.taken = position, 0
+
+    def wait(self) -> bool:
+        """Wait for a whole line after the header."""
+        if not self._has_header():
+            return False
+        while not self._ends and self._fill():
+            pass
+        return bool(self._ends)
+
+    def read(self, most: int, use: Use) -> None:
+        """Parse waiting lines, give them out, and overwrite text and columns."""
+        count = min(most, len(self._ends))
+        end = [self._ends.popleft() for _ in range(count)][-1]
+        header = self._header or b""
+        text = bytearray(len(header) + end - self._begin)
+        text[: len(header)] = header
+        text[len(header) :] = memoryview(self._buffer)[self._begin : end]
+        wipe(self._buffer, self._begin, end)
+        self._begin = end
+        try:
+            self._parse(text, count, use)
+        finally:
+            wipe(text)
+
+    def _parse(self, text: bytearray, rows: int, use: Use) -> None:
+        names = column_names(self._study)
+        with reading(self._shown):
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(pa.py_buffer(text)),
+                read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=max(len(text), READ_BYTES)),
+                parse_options=self._dialect,
+                convert_options=csv_types(names, self._study),
+                memory_pool=pa.system_memory_pool(),  # what it frees, `wipe_what_is_freed` overwrites
+            )
+        try:
+            if table.num_rows != rows:
+                message = f"{self._shown} cannot be read as a stream: each row must be on a line of its own"
+                raise TableError(message)
+            for batch in table.to_batches():
+                use(batch)
+        finally:
+            wipe_columns(table)
+
+    def _has_header(self) -> bool:
+        while self._header is None and not self._ends:
+            if not self._fill():
+                return False
+        if self._header is None:
+            end = self._ends.popleft()
+            self._header = bytes(memoryview(self._buffer)[self._begin : end])
+            self._begin = end
+            self.taken -= 1
+            with reading(self._shown):
+                empty = pyarrow.csv.read_csv(pa.BufferReader(self._header), parse_options=self._dialect)
+            check_names(empty.schema, column_names(self._study), self._shown)
+        return True
+
+    def _fill(self) -> bool:
+        """Read more text and note where its lines end; False at the end of the stream."""
+        self._make_room()
+        count = self._receive()
+        if not count:
+            return self._close_last_line()
+        self._end += count
+        self._note_lines()
+        return True
+
+    def _make_room(self) -> None:
+        """Move unread text to the front; grow the buffer for a line that fills it."""
+        left = self._end - self._begin
+        if self._begin:
+            with memoryview(self._buffer) as view:
+                view[:left] = view[self._begin : self._end]
+            wipe(self._buffer, left, self._end)
+            self._offset += self._begin
+            self._seen -= self._begin
+            self._ends = deque(end - self._begin for end in self._ends)
+            self._begin, self._end = 0, left
+        if left == len(self._buffer):
+            if left >= LONGEST_LINE:
+                message = f"{self._shown} has a line of over {LONGEST_LINE >> 20} MB: it cannot be read as a stream of rows"
+                raise TableError(message)
+            larger = bytearray(2 * left)
+            larger[:left] = self._buffer
+            wipe(self._buffer)
+            self._buffer = larger
+
+    def _receive(self) -> int:
+        """Read into the buffer, waiting for text; 0 when the stream has ended."""
+        begun = time.monotonic()
+        while not self._closed and not self._stopped():
+            ready = self._grows or select.select([self._descriptor], [], [], POLL)[0]
+            if ready:
+                with reading(self._shown):
+                    count = os.readv(self._descriptor, [memoryview(self._buffer)[self._end :]])
+                if count or not self._grows:
+                    self._closed = not count
+                    return count
+            if self._idle is not None and time.monotonic() - begun >= self._idle:
+                return 0
+            if self._grows:
+                time.sleep(POLL)
+        return 0
+
+    def _note_lines(self) -> None:
+        while (end := self._buffer.find(b"\n", self._seen, self._end) + 1) > 0:
+            blank = end - self._seen == 1 or (end - self._seen == 2 and self._buffer[self._seen] == ord("\r"))  # noqa: PLR2004
+            self._seen = end
+            if not blank:
+                self._ends.append(end)
+                self.taken += 1
+
+    def _close_last_line(self) -> bool:
+        """A pipe that is closed ends its last line; a file's may still be growing."""
+        if not self._closed or self._seen == self._end:
+            return False
+        self._buffer[self._end] = ord("\n")
+        self._end += 1
+        self._note_lines()
+        return bool(self._ends)
+
+
+def wipe(buffer: bytearray, begin: int = 0, end: int | None = None) -> None:
+    """Overwrite with zeros, in place."""
+    np.frombuffer(buffer, np.uint8)[begin : len(buffer) if end is None else end] = 0
+
+
+def wipe_what_is_freed() -> None:
+    """Ask the C library to overwrite memory as it is freed, for the rest of this process; GNU's can, others ignore it."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_PERTURB, 0xFF)
+
+
+def wipe_columns(table: pa.Table) -> None:
+    """Overwrite the memory of columns that nobody else holds, as a reader has just made them."""
+    for column in table.columns:
+        for chunk in column.chunks:
+            for buffer in chunk.buffers():
+                if buffer is not None and buffer.is_mutable and buffer.size:
+                    ctypes.memset(buffer.address, 0, buffer.size)
