@@ -13,6 +13,8 @@ from tacit.analyst.report.words import listed, moment, number, power
 from tacit.columns import Feature
 from tacit.study_file import study_toml
 
+MOST_LISTED = 12
+"""Releases that are listed at once; more are folded away."""
 HASH_LETTERS = 19
 """Letters of a hash that are shown where it only tells documents apart."""
 
@@ -60,7 +62,7 @@ def contributed(subject: Subject) -> Html:
     exact = subject.posterior.study.count != "noisy"
     rows = [
         (
-            c.holder + (" (simulated: protects nobody)" if c.simulated else ""),
+            c.holder + (" (simulated)" if c.simulated else ""),
             "not published" if c.n is None else f"{'' if exact else 'about '}{c.n:,.0f}",
             f"{c.epsilon:g}",
             power(c.delta),
@@ -69,12 +71,13 @@ def contributed(subject: Subject) -> Html:
         )
         for c in contributions
     ]
-    one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders"
+    one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
+    releases = table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows)
     return section(
         "holders",
         "Who contributed",
         paragraph("$one published once, as a small file of noisy sums. No row left any house.", one=one),
-        table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows),
+        releases if len(rows) <= MOST_LISTED else details(f"All {len(rows)} releases", releases),
     )
 
 
@@ -163,7 +166,8 @@ def _panels(subject: Subject) -> Html:
 def again(subject: Subject) -> Html:
     """How to make it again."""
     posterior = subject.posterior
-    files = " ".join(shlex.quote(f"{c.holder}.json") for c in posterior.contributions) or "RELEASES"
+    named = [shlex.quote(f"{c.holder}.json") for c in posterior.contributions]
+    files = " ".join(named) if 0 < len(named) <= MOST_LISTED else "releases/"
     simulated = " --allow-simulated" if any(c.simulated for c in posterior.contributions) else ""
     commands = "\n".join(
         [
@@ -181,11 +185,15 @@ def again(subject: Subject) -> Html:
             ("document", "identity"),
             [
                 ("study", posterior.study.hash),
-                *((f"release of {c.holder}", c.release or "not known") for c in posterior.contributions),
-                ("fitted by", posterior.software or "not known"),
-                ("method", posterior.method),
+                ("fitted by", f"{posterior.software or 'not known'}, method {posterior.method}"),
                 ("this report by", f"tacit {version('tacit')}"),
             ],
         ),
+        details("The releases, by hash", _hashes(subject)) if len(named) > MOST_LISTED else _hashes(subject),
         details("The study, in full", html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study))),
     )
+
+
+def _hashes(subject: Subject) -> Html:
+    rows = [(c.holder, c.release or "not known") for c in subject.posterior.contributions]
+    return table("Releases, by hash", ("holder", "SHA-256 of the release without its signature"), rows)

@@ -65,6 +65,11 @@ class Term:
         return f"{low:,.10g}".replace("-", "−"), f"{high:,.10g}".replace("-", "−")
 
     @property
+    def label(self) -> str:
+        """The feature, and its level where it has levels."""
+        return self.feature.name if self.level is None else f"{self.feature.name} {self.level}"
+
+    @property
     def contrast(self) -> str:
         """The contrast, for a label."""
         bottom, top = self.ends
