@@ -28,7 +28,7 @@ def asked(subject: Subject) -> Html:
         "What was asked",
         paragraph(
             "How <b>$response</b>, a number between $low and $high, goes with $features. All parties agreed on the study “$name” before "
-            "anybody looked at data; nobody chose ranges or levels by what the data show.",
+            "anybody looked at data; these ranges and levels are part of the agreement.",
             response=study.response.name,
             low=f"{low:,.10g}",
             high=f"{high:,.10g}",
