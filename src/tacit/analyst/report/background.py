@@ -6,14 +6,15 @@ from importlib.metadata import version
 from tacit import explanation
 from tacit.analyst.density import densities
 from tacit.analyst.outcome import Draws
+from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.findings import Subject
 from tacit.analyst.report.markup import Html, breakable, details, figure, html, listing, paragraph, section, table
-from tacit.analyst.report.words import listed, moment, number, power
+from tacit.analyst.report.words import exact, listed, moment, number, power
 from tacit.columns import Feature
 from tacit.study_file import study_toml
 
-MOST_LISTED = 12
+MOST_LISTED = 20
 """Releases that are listed at once; more are folded away."""
 HASH_LETTERS = 19
 """Letters of a hash that are shown where it only tells documents apart."""
@@ -30,8 +31,8 @@ def asked(subject: Subject) -> Html:
             "How <b>$response</b>, a number between $low and $high, goes with $features. All parties agreed on the study “$name” before "
             "anybody looked at data; these ranges and levels are part of the agreement.",
             response=study.response.name,
-            low=f"{low:,.10g}",
-            high=f"{high:,.10g}",
+            low=exact(low),
+            high=exact(high),
             features=listed([f.name for f in study.features]) if study.features else "nothing: its mean alone is asked for",
             name=study.name,
         ),
@@ -42,16 +43,16 @@ def asked(subject: Subject) -> Html:
 
 def _feature(feature: Feature) -> Html:
     if feature.range is not None:
-        typical = "" if feature.typical is None else f", typically between {feature.typical[0]:,.10g} and {feature.typical[1]:,.10g}"
+        typical = "" if feature.typical is None else f", typically between {exact(feature.typical[0])} and {exact(feature.typical[1])}"
         return html(
             "<b>$name</b>: a number between $low and $high$typical",
             name=feature.name,
-            low=f"{feature.range[0]:,.10g}",
-            high=f"{feature.range[1]:,.10g}",
+            low=exact(feature.range[0]),
+            high=exact(feature.range[1]),
             typical=typical,
         )
     first, *others = feature.all_levels
-    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others))
+    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others, "or"))
 
 
 def contributed(subject: Subject) -> Html:
@@ -59,11 +60,11 @@ def contributed(subject: Subject) -> Html:
     contributions = subject.posterior.contributions
     if not contributions:
         return section("holders", "Who contributed", paragraph("This posterior does not say."))
-    exact = subject.posterior.study.count != "noisy"
+    about = "about " if subject.posterior.study.count == "noisy" else ""
     rows = [
         (
             c.holder + (" (simulated)" if c.simulated else ""),
-            "not published" if c.n is None else f"{'' if exact else 'about '}{c.n:,.0f}",
+            "not published" if c.n is None else f"{about}{c.n:,.0f}",
             f"{c.epsilon:g}",
             power(c.delta),
             moment(c.created),
@@ -117,6 +118,10 @@ def trust(subject: Subject) -> Html:
             caveat=summary.caveat,
         )
     ]
+    if disagreement_of(posterior.outcome) > 0:
+        parts.append(
+            paragraph("The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that.")
+        )
     if isinstance(posterior.outcome, Draws):
         rows = [(breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}") for row in summary.rows]
         parts.append(

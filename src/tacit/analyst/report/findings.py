@@ -10,10 +10,11 @@ import pyarrow as pa
 from tacit.analyst.density import densities
 from tacit.analyst.diagnostics import Verdict
 from tacit.analyst.forecast import scenarios
+from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.posterior import Posterior
 from tacit.analyst.report import charts
 from tacit.analyst.report.markup import Html, breakable, figure, html, join, listing, paragraph, section, table
-from tacit.analyst.report.words import Term, listed, number, percent, terms
+from tacit.analyst.report.words import Term, exact, listed, number, percent, terms
 from tacit.analyst.summary import Summary
 
 MOST_ROWS = 14
@@ -205,9 +206,11 @@ def privacy_part(subject: Subject) -> Html:
         (term.contrast, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
         for term, s in zip(subject.terms, share, strict=True)
     ]
+    differ = " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
     caption = html(
-        'What the variance of each coefficient is made of: <span class="key sampling"></span> limited data, which exact statistics '
-        'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.'
+        'What the variance of each coefficient is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
+        'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.',
+        differ=differ,
     )
     return section(
         "privacy",
@@ -267,7 +270,7 @@ def new_cases(subject: Subject) -> Html:
     low, high = study.response.range
     if any(row["low"] is not None and (row["low"] < low or row["high"] > high) for row in found.to_pylist()):
         note = "Some intervals reach beyond the range of $response, $low to $high: a straight line with bell-shaped noise knows no limits."
-        parts.append(paragraph(note, low=f"{low:,.10g}", high=f"{high:,.10g}", response=subject.response))
+        parts.append(paragraph(note, low=exact(low), high=exact(high), response=subject.response))
     return section("cases", "What to expect of a new case", *parts)
 
 
@@ -313,7 +316,7 @@ def _cases(subject: Subject, labels: list[str], found: pa.Table) -> Html:
 
 def outlook(subject: Subject) -> Html:
     """What more budget or more rows would bring."""
-    found = scenarios(subject.posterior, subject.probability) if subject.terms else []
+    found = scenarios(subject.posterior) if subject.terms else []
     if not found:
         return Html("")
     rows = [(s.change, f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide", float(np.median(s.ratios))) for s in found]
