@@ -105,6 +105,12 @@ def test_quantiles_of_a_mixture_are_exact_to_the_last_digits():
         assert_allclose(law, probabilities, rtol=1e-7)
 
 
+def test_quantiles_far_from_zero_lose_no_digits():
+    found = Mixtures(np.array([0.4, 0.6]), 1e9 + np.array([[-1e-3], [1e-3]]), np.array([[1e-3], [2e-3]])).quantiles(np.array([0.05, 0.95]))
+    near = Mixtures(np.array([0.4, 0.6]), np.array([[-1e-3], [1e-3]]), np.array([[1e-3], [2e-3]])).quantiles(np.array([0.05, 0.95]))
+    assert_allclose(found - 1e9, near, atol=1e-6)
+
+
 def test_the_mean_is_the_regression_line_and_rows_are_not_shrunk(posterior):
     """The longest row of the domain, which publishing would shrink, is predicted by the line itself."""
     assert STUDY.row_radius < STUDY.longest_row

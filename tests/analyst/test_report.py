@@ -1,6 +1,7 @@
 """The report as text: what it says, for every kind of posterior, and that no name becomes markup."""
 
 import math
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -169,6 +170,28 @@ def test_every_kind_of_study_gets_a_page(fields):
     found = Page(report(fitted(study_of(**fields), holders=("a",)))).text
     assert "nan" not in found
     assert "Who contributed" in found
+
+
+def test_what_is_not_clear_is_told_once():
+    """Of twelve features only the first goes with the response."""
+    study = study_of(features=[{"name": f"x{k}", "range": [0, 1]} for k in range(12)])
+    rng = np.random.default_rng(2)
+    table = {f"x{k}": rng.uniform(size=8000) for k in range(12)}
+    table["days"] = 20 - 10 * table["x0"] + rng.normal(size=8000)
+    found = tacit.fit(tacit.collect([simulate(study, table, rng, holder="a")], allow_simulated=True))
+    text = Page(report(found)).text
+    assert text.count("No clear difference in days goes with") == 1
+    assert text.count("Each additional 0.1 of x") == np.count_nonzero(np.prod(found.interval(0.9, "contrast"), axis=1) > 0)
+    [size, low, high] = re.search(r"of x0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)", text).groups()
+    assert float(low) < float(size) < float(high)
+
+
+def test_many_holders_are_folded_away():
+    contributions = tuple(Contribution(f"h{k}", 100, 1.0, 1e-6) for k in range(40))
+    found = Page(report(Posterior(study_of(), "m", OUTCOMES["normal"], contributions)))
+    assert "All 40 releases" in found.text
+    assert "tacit fit releases/" in found.text
+    assert sum(tag == "details" for tag, _ in found.elements) == 3
 
 
 def test_a_step_suits_its_range():

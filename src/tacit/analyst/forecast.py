@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.method import Settings
 from tacit.analyst.methods.noise_aware import fit
+from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.posterior import Posterior, UnitsName
 from tacit.analyst.prior import Prior
 from tacit.privacy.mechanism import Scales
@@ -60,17 +61,17 @@ def _evidence(study: Study, n: Array, gram: Array, scales: list[Scales] | None) 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What would change, and each coefficient's interval then, over its width as things are."""
+    """What would change, and each contrast's standard deviation then, over what it is as things are."""
 
     change: str
     ratios: Array
 
 
-def scenarios(posterior: Posterior, probability: float) -> list[Scenario]:
+def scenarios(posterior: Posterior) -> list[Scenario]:
     """More budget, more rows, no privacy noise: of holders and rows like those behind a posterior. Empty where they are not known.
 
     Rows of one kind are as good as one holder's, at the noise that weighting holders by what they know would leave; so the cost does not
-    grow with the number of holders. The residual variance is held at its estimate.
+    grow with the number of holders. The residual variance, and how far holders differ, are held at their estimates.
     """
     pooled, contributions = posterior.pooled, posterior.contributions
     if pooled is None or not contributions:
@@ -78,14 +79,17 @@ def scenarios(posterior: Posterior, probability: float) -> list[Scenario]:
     study, gram = posterior.study, _kind(posterior)
     rows = np.array([pooled.rows / len(contributions) if c.n is None else max(c.n, 1.0) for c in contributions])
     settings = Settings(noise_variance=pooled.noise_variance)
+    matrix = posterior.units("contrast").matrix
+    differ = disagreement_of(posterior.outcome) ** 2 / len(contributions) * np.sum(matrix**2, axis=1)
 
-    def width(more_rows: float, more_epsilon: float | None) -> Array:
+    def spread(more_rows: float, more_epsilon: float | None) -> Array:
         n = more_rows * rows
         scales = None if more_epsilon is None else [_merged(n, _scales(study, [more_epsilon * c.epsilon for c in contributions]))]
         outcome = fit(_evidence(study, n.sum(keepdims=True), gram, scales), Prior.weak(study.d), settings)
-        return widths(Posterior(study, posterior.method, outcome, ()), probability, "contrast")
+        found: Array = Posterior(study, posterior.method, outcome, ()).sd("contrast") ** 2 + differ
+        return np.sqrt(found)
 
-    now = width(1, 1)
+    now = spread(1, 1)
     changed: dict[str, tuple[float, float | None]] = {
         "every ε doubled": (1, 2),
         "every ε four times as large": (1, 4),
@@ -93,7 +97,7 @@ def scenarios(posterior: Posterior, probability: float) -> list[Scenario]:
         "four times the rows": (4, 1),
         "no privacy noise": (1, None),
     }
-    return [Scenario(change, width(*given) / now) for change, given in changed.items()]
+    return [Scenario(change, spread(*given) / now) for change, given in changed.items()]
 
 
 def _merged(n: Array, scales: list[Scales]) -> Scales:

@@ -25,14 +25,18 @@ class Mixtures(NamedTuple):
 
     def quantiles(self, probabilities: Array) -> Array:
         """Quantiles, (mixture, probability)."""
-        return np.stack([self._quantile(probability) for probability in probabilities.tolist()], axis=1)
-
-    def _quantile(self, probability: float) -> Array:
-        """Newton's steps from the quantile of the normal law with the same moments, kept between bounds that close in."""
         mean = self.weights @ self.centres
         sd = np.sqrt(self.weights @ (self.widths**2 + (self.centres - mean) ** 2))
-        low, high = (self.centres - 40 * self.widths).min(axis=0), (self.centres + 40 * self.widths).max(axis=0)
-        now = np.clip(mean + sd * ndtri(probability), low, high)
+        return np.stack([self._quantile(probability, mean, sd) for probability in probabilities.tolist()], axis=1)
+
+    def _quantile(self, probability: float, mean: Array, sd: Array) -> Array:
+        """Newton's steps from the quantile of the normal law with the same moments, kept between bounds that close in.
+
+        At first these are Cantelli's: no law with that mean and sd has its quantile outside.
+        """
+        odds = np.sqrt(probability / (1 - probability))
+        low, high = mean - sd / odds, mean + sd * odds
+        now = mean + sd * ndtri(probability)
         for step in range(NEWTON + HALVINGS):
             below, density = self._law(now)
             low, high = np.where(below < probability, now, low), np.where(below < probability, high, now)

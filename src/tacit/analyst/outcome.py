@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 ENOUGH = 1000
 """Draws that a new response's quantiles are computed from: the residual, which is not drawn, hides the rest."""
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-9
 """Weight of a part that no quantile feels."""
 
 

@@ -37,8 +37,13 @@ def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     found = grams(evidence)
     values, vectors = np.linalg.eigh(found.basis @ found.mean.sum(axis=0) @ found.basis.T)
     values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
-    unshrunk, disagreement = (outcome.unshrunk, outcome.disagreement) if isinstance(outcome, Mixture) else (1.0, 0.0)
-    variance = outcome.residual_variance() / unshrunk
+    variance = outcome.residual_variance() / (outcome.unshrunk if isinstance(outcome, Mixture) else 1.0)
+    disagreement = disagreement_of(outcome)
     known = values / (variance + disagreement**2 * values / evidence.holders)
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
     return Pooled(float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))
+
+
+def disagreement_of(outcome: Outcome) -> float:
+    """φ where a method allows holders to differ, 0 where it does not."""
+    return outcome.disagreement if isinstance(outcome, Mixture) else 0.0

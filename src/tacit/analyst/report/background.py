@@ -6,13 +6,16 @@ from importlib.metadata import version
 from tacit import explanation
 from tacit.analyst.density import densities
 from tacit.analyst.outcome import Draws
+from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.findings import Subject
 from tacit.analyst.report.markup import Html, breakable, details, figure, html, listing, paragraph, section, table
-from tacit.analyst.report.words import listed, moment, number, power
+from tacit.analyst.report.words import exact, listed, moment, number, power
 from tacit.columns import Feature
 from tacit.study_file import study_toml
 
+MOST_LISTED = 20
+"""Releases that are listed at once; more are folded away."""
 HASH_LETTERS = 19
 """Letters of a hash that are shown where it only tells documents apart."""
 
@@ -26,10 +29,10 @@ def asked(subject: Subject) -> Html:
         "What was asked",
         paragraph(
             "How <b>$response</b>, a number between $low and $high, goes with $features. All parties agreed on the study “$name” before "
-            "anybody looked at data; nobody chose ranges or levels by what the data show.",
+            "anybody looked at data; these ranges and levels are part of the agreement.",
             response=study.response.name,
-            low=f"{low:,.10g}",
-            high=f"{high:,.10g}",
+            low=exact(low),
+            high=exact(high),
             features=listed([f.name for f in study.features]) if study.features else "nothing: its mean alone is asked for",
             name=study.name,
         ),
@@ -40,16 +43,16 @@ def asked(subject: Subject) -> Html:
 
 def _feature(feature: Feature) -> Html:
     if feature.range is not None:
-        typical = "" if feature.typical is None else f", typically between {feature.typical[0]:,.10g} and {feature.typical[1]:,.10g}"
+        typical = "" if feature.typical is None else f", typically between {exact(feature.typical[0])} and {exact(feature.typical[1])}"
         return html(
             "<b>$name</b>: a number between $low and $high$typical",
             name=feature.name,
-            low=f"{feature.range[0]:,.10g}",
-            high=f"{feature.range[1]:,.10g}",
+            low=exact(feature.range[0]),
+            high=exact(feature.range[1]),
             typical=typical,
         )
     first, *others = feature.all_levels
-    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others))
+    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others, "or"))
 
 
 def contributed(subject: Subject) -> Html:
@@ -57,11 +60,11 @@ def contributed(subject: Subject) -> Html:
     contributions = subject.posterior.contributions
     if not contributions:
         return section("holders", "Who contributed", paragraph("This posterior does not say."))
-    exact = subject.posterior.study.count != "noisy"
+    about = "about " if subject.posterior.study.count == "noisy" else ""
     rows = [
         (
-            c.holder + (" (simulated: protects nobody)" if c.simulated else ""),
-            "not published" if c.n is None else f"{'' if exact else 'about '}{c.n:,.0f}",
+            c.holder + (" (simulated)" if c.simulated else ""),
+            "not published" if c.n is None else f"{about}{c.n:,.0f}",
             f"{c.epsilon:g}",
             power(c.delta),
             moment(c.created),
@@ -69,12 +72,13 @@ def contributed(subject: Subject) -> Html:
         )
         for c in contributions
     ]
-    one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders"
+    one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
+    releases = table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows)
     return section(
         "holders",
         "Who contributed",
         paragraph("$one published once, as a small file of noisy sums. No row left any house.", one=one),
-        table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows),
+        releases if len(rows) <= MOST_LISTED else details(f"All {len(rows)} releases", releases),
     )
 
 
@@ -114,6 +118,10 @@ def trust(subject: Subject) -> Html:
             caveat=summary.caveat,
         )
     ]
+    if disagreement_of(posterior.outcome) > 0:
+        parts.append(
+            paragraph("The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that.")
+        )
     if isinstance(posterior.outcome, Draws):
         rows = [(breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}") for row in summary.rows]
         parts.append(
@@ -163,7 +171,8 @@ def _panels(subject: Subject) -> Html:
 def again(subject: Subject) -> Html:
     """How to make it again."""
     posterior = subject.posterior
-    files = " ".join(shlex.quote(f"{c.holder}.json") for c in posterior.contributions) or "RELEASES"
+    named = [shlex.quote(f"{c.holder}.json") for c in posterior.contributions]
+    files = " ".join(named) if 0 < len(named) <= MOST_LISTED else "releases/"
     simulated = " --allow-simulated" if any(c.simulated for c in posterior.contributions) else ""
     commands = "\n".join(
         [
@@ -181,11 +190,15 @@ def again(subject: Subject) -> Html:
             ("document", "identity"),
             [
                 ("study", posterior.study.hash),
-                *((f"release of {c.holder}", c.release or "not known") for c in posterior.contributions),
-                ("fitted by", posterior.software or "not known"),
-                ("method", posterior.method),
+                ("fitted by", f"{posterior.software or 'not known'}, method {posterior.method}"),
                 ("this report by", f"tacit {version('tacit')}"),
             ],
         ),
+        details("The releases, by hash", _hashes(subject)) if len(named) > MOST_LISTED else _hashes(subject),
         details("The study, in full", html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study))),
     )
+
+
+def _hashes(subject: Subject) -> Html:
+    rows = [(c.holder, c.release or "not known") for c in subject.posterior.contributions]
+    return table("Releases, by hash", ("holder", "SHA-256 of the release without its signature"), rows)

@@ -10,10 +10,11 @@ import pyarrow as pa
 from tacit.analyst.density import densities
 from tacit.analyst.diagnostics import Verdict
 from tacit.analyst.forecast import scenarios
+from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.posterior import Posterior
 from tacit.analyst.report import charts
 from tacit.analyst.report.markup import Html, breakable, figure, html, join, listing, paragraph, section, table
-from tacit.analyst.report.words import Term, listed, number, percent, terms
+from tacit.analyst.report.words import Term, exact, listed, number, percent, terms
 from tacit.analyst.summary import Summary
 
 MOST_ROWS = 14
@@ -79,8 +80,18 @@ def _between(low: float, high: float) -> str:
 
 
 def sentences(subject: Subject) -> list[Html]:
-    """Each coefficient in a sentence, without a claim of cause."""
-    return [_sentence(subject, term, estimate) for term, estimate in zip(subject.terms, subject.contrasts, strict=True)]
+    """Each coefficient that is clear in a sentence, and all others in one; without a claim of cause."""
+    told = list(zip(subject.terms, subject.contrasts, strict=True))
+    clear = [_sentence(subject, term, estimate) for term, estimate in told if not _unclear(estimate)]
+    names = [term.label for term, estimate in told if _unclear(estimate)]
+    if not names:
+        return clear
+    template = "No clear difference in $response goes with $names: the $interval includes zero, so it may be more or less."
+    return [*clear, html(template, response=subject.response, names=listed(names), interval=subject.interval)]
+
+
+def _unclear(estimate: charts.Estimate) -> bool:
+    return estimate.low < 0 < estimate.high
 
 
 def _sentence(subject: Subject, term: Term, estimate: charts.Estimate) -> Html:
@@ -93,47 +104,43 @@ def _sentence(subject: Subject, term: Term, estimate: charts.Estimate) -> Html:
         factor = 1.0
         values = {"name": term.feature.name, "level": term.level, "reference": term.ends[0]}
         where = html("<b>$name</b> being $level instead of $reference", **values)
-    return _goes_with(subject, where, (factor * estimate.mean, factor * estimate.low, factor * estimate.high))
-
-
-def _goes_with(subject: Subject, where: Html, numbers: tuple[float, float, float]) -> Html:
-    mean, low, high = numbers
-    known = math.isfinite(high - low)
-    bounds = f"{subject.interval} {_between(low, high)}" if known else "this method gives no interval"
-    if known and low < 0 < high:
-        template = "$where goes with no clear difference in $response: it may be more or less ($bounds)."
-        return html(template, where=where, response=subject.response, bounds=bounds)
-    size, word = number(abs(mean), high - low if known else None), "more" if mean > 0 else "less"
+    size, bounds = _sizes(subject, estimate, factor)
+    word = "more" if estimate.mean > 0 else "less"
     template = "$where goes with <b>$size $word</b> $response ($bounds)."
     return html(template, where=where, size=size, word=word, response=subject.response, bounds=bounds)
+
+
+def _sizes(subject: Subject, estimate: charts.Estimate, factor: float = 1.0) -> tuple[str, str]:
+    """Size of a clear difference, whose sign the sentence tells, and its interval."""
+    near, far = sorted((factor * abs(estimate.low), factor * abs(estimate.high)))
+    if not math.isfinite(far - near):
+        return number(factor * abs(estimate.mean)), "this method gives no interval"
+    return number(factor * abs(estimate.mean), far - near), f"{subject.interval} {_between(near, far)}"
 
 
 def headline(subject: Subject, term: Term, estimate: charts.Estimate) -> Html:
     """A contrast as a sentence."""
     bottom, top = term.ends
-    spread = estimate.high - estimate.low
-    near, far = sorted((abs(estimate.low), abs(estimate.high)))
+    size, bounds = _sizes(subject, estimate)
     at = "at $name $top than at $bottom" if term.level is None else "where $name is $top than where it is $bottom"
     return html(
-        f"<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($interval $near to $far).",
+        f"<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
         response=subject.response,
-        size=number(abs(estimate.mean), spread),
+        size=size,
         word="higher" if estimate.mean > 0 else "lower",
         name=term.feature.name,
         top=top,
         bottom=bottom,
-        interval=subject.interval,
-        near=number(near, spread),
-        far=number(far, spread),
+        bounds=bounds,
     )
 
 
 def in_short(subject: Subject) -> Html:
     """The clearest findings, then what they rest on."""
-    clear = [k for k, e in enumerate(subject.contrasts) if math.isfinite(e.high - e.low) and not e.low < 0 < e.high]
+    clear = [k for k, e in enumerate(subject.contrasts) if math.isfinite(e.high - e.low) and not _unclear(e)]
     clear.sort(key=lambda k: -abs(subject.contrasts[k].mean))
     found = [headline(subject, subject.terms[k], subject.contrasts[k]) for k in clear[:3]]
-    if not found:
+    if not found and subject.summary.verdict is not Verdict.POINT:
         found = [html("No feature goes clearly with <b>$response</b>: every interval includes zero.", response=subject.response)]
     warning = " ".join(filter(None, ["" if subject.sound else subject.summary.verdict.value, subject.summary.caveat]))
     parts = [listing(found, style="lead")]
@@ -199,9 +206,11 @@ def privacy_part(subject: Subject) -> Html:
         (term.contrast, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
         for term, s in zip(subject.terms, share, strict=True)
     ]
+    differ = " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
     caption = html(
-        'What the variance of each coefficient is made of: <span class="key sampling"></span> limited data, which exact statistics '
-        'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.'
+        'What the variance of each coefficient is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
+        'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.',
+        differ=differ,
     )
     return section(
         "privacy",
@@ -261,7 +270,7 @@ def new_cases(subject: Subject) -> Html:
     low, high = study.response.range
     if any(row["low"] is not None and (row["low"] < low or row["high"] > high) for row in found.to_pylist()):
         note = "Some intervals reach beyond the range of $response, $low to $high: a straight line with bell-shaped noise knows no limits."
-        parts.append(paragraph(note, low=f"{low:,.10g}", high=f"{high:,.10g}", response=subject.response))
+        parts.append(paragraph(note, low=exact(low), high=exact(high), response=subject.response))
     return section("cases", "What to expect of a new case", *parts)
 
 
@@ -307,12 +316,12 @@ def _cases(subject: Subject, labels: list[str], found: pa.Table) -> Html:
 
 def outlook(subject: Subject) -> Html:
     """What more budget or more rows would bring."""
-    found = scenarios(subject.posterior, subject.probability) if subject.terms else []
+    found = scenarios(subject.posterior) if subject.terms else []
     if not found:
         return Html("")
     rows = [(s.change, f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide", float(np.median(s.ratios))) for s in found]
     caption = html(
-        "Median width of the coefficients' intervals, over what it is now. A forecast by the same method, for rows like those seen."
+        "Median width of the coefficients' intervals, over what it is now. A forecast by the default method, for rows like those seen."
     )
     table_rows = [(term.contrast, *(percent(float(s.ratios[k])) for s in found)) for k, term in enumerate(subject.terms)]
     return section(

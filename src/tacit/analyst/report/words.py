@@ -44,9 +44,14 @@ def moment(stamp: str) -> str:
         return "not known"
 
 
-def listed(names: list[str]) -> str:
-    """Names with commas, and an `and` before the last."""
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+def listed(names: list[str], word: str = "and") -> str:
+    """Names with commas, and a word before the last."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def exact(value: float) -> str:
+    """A number that somebody wrote down, as it was written."""
+    return f"{value:,.10g}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,12 @@ class Term:
         if self.level is not None:
             return self.feature.all_levels[0], self.level
         low, high = self.feature.typical or self.feature.range or (0.0, 1.0)
-        return f"{low:,.10g}".replace("-", "−"), f"{high:,.10g}".replace("-", "−")
+        return exact(low), exact(high)
+
+    @property
+    def label(self) -> str:
+        """The feature, and its level where it has levels."""
+        return self.feature.name if self.level is None else f"{self.feature.name} {self.level}"
 
     @property
     def contrast(self) -> str:
