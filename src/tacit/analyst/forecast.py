@@ -47,10 +47,11 @@ def _evidence(study: Study, n: Array, gram: Array, scales: list[Scales] | None) 
         gram_sd=zero if scales is None else np.array([scale.xtx_diagonal for scale in scales]),
         off_diagonal_sd=zero if scales is None else np.array([scale.xtx_off_diagonal for scale in scales]),
         moment_sd=zero if scales is None else np.array([scale.xty for scale in scales]),
-        counts=None if study.count == "withheld" else n,
+        counts=None if study.count == "withheld" else n / study.release.average,
         squares=n * gram[-1, -1] if squares else None,
         square_sd=None if not squares else zero if scales is None else np.array([scale.yty or 0.0 for scale in scales]),
         intercept=study.intercept,
+        average=study.release.average,
         delta=study.delta,
     )
 
