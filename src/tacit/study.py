@@ -19,7 +19,7 @@ from tacit.errors import StudyError
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
-from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
+from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
 
 INTERCEPT = "(intercept)"
 MOST_COLUMNS = 512
@@ -186,7 +186,7 @@ class Study(Document):
         weights = Weights(
             response=w,
             square=square if self.response_square else 0.0,
-            count=self.row_radius**2 * COUNT_WEIGHT if self.count == "noisy" else 0.0,
+            count=self.row_radius**2 * COUNT_WEIGHT * lever(self.relation, average) if self.count == "noisy" else 0.0,
             eigenvalue=EIGENVALUE_WEIGHT if self.release.smallest_eigenvalue else 0.0,
         )
         return Form(self.d, self.row_radius, self.response_bound, weights, self.relation, self.release.noise, average)

@@ -115,5 +115,5 @@ def _kind(posterior: Posterior) -> Array:
         raise AssertionError
     gram, theta = pooled.gram / pooled.rows, posterior.mean("scaled")
     moment = gram @ theta
-    square = theta @ moment + pooled.noise_variance
+    square = theta @ moment + pooled.noise_variance / posterior.study.release.average
     return np.block([[gram, moment[:, None]], [moment[None], np.array([[square]])]])

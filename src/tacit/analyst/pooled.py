@@ -41,4 +41,4 @@ def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     variance = outcome.residual_variance() / unshrunk
     known = values / (variance + disagreement**2 * values / evidence.holders)
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
-    return Pooled(float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))
+    return Pooled(evidence.average * float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))

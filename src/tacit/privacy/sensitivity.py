@@ -35,15 +35,15 @@ def sensitivity(x: float, y: float, weights: Weights, relation: Relation, averag
     Exact when the rows fill the ball and λ_min is not published; an upper bound otherwise.
     """
     w, v = weights.response * y / x, weights.square * y * y / (x * x)
-    lever = _lever(relation, average)
     alone = average == 1 and relation == "replace-one"
-    rows = math.sqrt(_replace_one(w, v)) if alone else lever * math.sqrt(_add_remove(w, v))
+    rows = math.sqrt(_replace_one(w, v)) if alone else lever(relation, average) * math.sqrt(_add_remove(w, v))
     # Replacing a row leaves n as it was; the smallest eigenvalue moves by at most X² and, with averaging, by no more than X'X.
     count = weights.count if relation == "add-remove" else 0.0
-    return math.hypot(x * x * rows, count, weights.eigenvalue * lever * x * x * (1 + EIGENVALUE_SLACK))
+    eigenvalue = weights.eigenvalue * lever(relation, average) * (1 + EIGENVALUE_SLACK)
+    return math.hypot(x * x * rows, count, x * x * eigenvalue)
 
 
-def _lever(relation: Relation, k: int) -> float:
+def lever(relation: Relation, k: int) -> float:
     """How many times the longest t(x, y) one row can move the sum of (Σx Σx', …)/k over groups of k rows.
 
     Replaced by its opposite, a row turns a sum of k equal ones into one of k − 2: (k² − (k−2)²)/k. Removed, it also calls another
