@@ -260,6 +260,12 @@ def test_averaged_statistics_of_pieces_are_not_merged():
         Statistics.zero(study.d) + part
 
 
+def test_statistics_of_another_average_are_not_published():
+    study, plain = make_study(2, release={"average": 4}), make_study(2)
+    with pytest.raises(TableError, match="in one piece"):
+        privatise(study, statistics(plain, np.zeros((5, 3))), Purpose("north"))
+
+
 def test_a_table_without_rows_has_statistics():
     study = make_study(2, release={"average": 4})
     assert not statistics(study, np.zeros((0, 3))).gram.any()

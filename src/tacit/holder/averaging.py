@@ -9,10 +9,12 @@ exchanging or removing a row would move all rows behind it into other groups (do
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import TableError
 from tacit.holder.encode import BLOCK_ROWS
 from tacit.rows.design import Block
 
@@ -47,3 +49,9 @@ def _sums(rows: NDArray[np.int32], size: int) -> Block:
     full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % size)))
     sums: Block = full.reshape(len(full), -1, size).sum(axis=2, dtype=np.float64)
     return sums
+
+
+def refuse_pieces() -> NoReturn:
+    """Refuse statistics that are not of rows dealt over the whole table."""
+    message = "release.average deals rows over the whole table, so it must be read in one piece: publish from files, or leave averaging out"
+    raise TableError(message)

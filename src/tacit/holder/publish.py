@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.document import Published, check_holder
 from tacit.errors import StudyError, TableError
+from tacit.holder.averaging import refuse_pieces
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Charge, Ledger, now
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
@@ -71,6 +72,7 @@ def publish(
 
 def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: Sampler | None = None) -> Release:
     """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
+    _refuse_unpublishable(study, statistics)
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
     gram, d = statistics.gram, study.d
     upper = [(i, k) for i in range(d) for k in range(i + 1, d)]
@@ -146,6 +148,8 @@ def _refuse_unpublishable(study: Study, statistics: Statistics) -> None:
     if study.release.smallest_eigenvalue and statistics.n > MOST_ROWS_FOR_EIGENVALUE:
         message = "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of the study"
         raise TableError(message)
+    if statistics.average != study.release.average:
+        refuse_pieces()
 
 
 def _smallest_eigenvalue(statistics: Statistics) -> int:

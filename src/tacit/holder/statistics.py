@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.errors import TableError
-from tacit.holder.averaging import Order, averaged, secure_order
+from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
 from tacit.holder.encode import GRID_BITS, Diagnostics, Encoder
 from tacit.rows.design import Block
 from tacit.study import Study
@@ -44,8 +43,7 @@ class Statistics:
 
     def __add__(self, other: "Statistics") -> "Statistics":
         if max(self.average, other.average) > 1:
-            message = "release.average deals rows over the whole table: read the table in one piece, or leave averaging out of the study"
-            raise TableError(message)
+            refuse_pieces()
         return Statistics(self.n + other.n, self.gram + other.gram)
 
     def floats(self) -> NDArray[np.float64]:
