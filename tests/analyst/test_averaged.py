@@ -64,7 +64,7 @@ def test_without_noise_averages_satisfy_the_same_regression():
 def test_the_default_method_covers(relation, holders):
     """90 % intervals of all coefficients over 40 runs of 20,000 rows, k = 4: false-alarm rate about 1e-4 were coverage 85 to 95 %.
 
-    The residual sd is right to a tenth on average: with n in place of n/k it would be half as large.
+    The residual sd is right to a tenth on average.
     """
     study = study_of(4, relation=relation)
     covered, sds = [], []
