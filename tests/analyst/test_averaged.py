@@ -43,7 +43,9 @@ def test_counts_are_those_of_averaged_rows(relation):
     assert evidence.counts == pytest.approx(release.n / 4)
     if relation == "add-remove":
         assert evidence.count_sd == pytest.approx(release.noise.count / 4)
-    assert fit(collect(release, allow_simulated=True)).contributions[0].n == release.n
+    posterior = fit(collect(release, allow_simulated=True))
+    assert posterior.contributions[0].n == release.n
+    assert posterior.pooled.rows == pytest.approx(release.n)
 
 
 def test_without_noise_averages_satisfy_the_same_regression():
