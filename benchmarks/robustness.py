@@ -11,7 +11,10 @@ Bars (--check), each with two standard errors of grace:
   default is at least as good as it, less 0.02, and the summary says in nearly every run that the releases carry too little.
 - Where they carry enough (the default's R² is at least nine tenths of that of least squares, and that is above 0.1) it does not say so.
 
-    python benchmarks/robustness.py [--quick] [--check] [--runs 12]
+`--intercept C` gives rows (C, x) in place of (1, x), which spends more of the budget on the mean response. It needs no field of its own:
+(C, x) in a ball of radius R is C times (1, x/C) in one of radius R/C, so typical intervals are widened C times. The bars are for C = 1.
+
+    python benchmarks/robustness.py [--quick] [--check] [--runs 12] [--intercept 1]
 """
 
 import argparse
@@ -26,7 +29,7 @@ import numpy as np
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate
-from tacit.study import Study
+from tacit.study import NEAR_USUAL, Study
 
 NEW_ROWS = 10_000
 LEAST = -0.02
@@ -49,8 +52,12 @@ class Scenario:
     response: tuple[float, float] = (-3.0, 3.0)
     feature: tuple[tuple[float, float], tuple[float, float]] = ((-6.0, 6.0), (-math.sqrt(3), math.sqrt(3)))
 
-    def study(self, epsilon: float) -> Study:
-        wide, typical = self.feature
+    def study(self, epsilon: float, intercept: float = 1.0) -> Study:
+        """The study; with an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in units of C."""
+        wide, (low, high) = self.feature
+        reach = (intercept - 1) * (high - low) / 2
+        typical = (max(low - reach, wide[0]), min(high + reach, wide[1]))
+        radius = max(1.0, NEAR_USUAL * math.sqrt(1 + self.p / (3 * intercept**2)))
         return Study.from_document(
             {
                 "name": "robustness",
@@ -58,6 +65,7 @@ class Scenario:
                 "delta": 1e-6,
                 "response": {"name": "y", "range": self.response},
                 "features": [{"name": f"x{k}", "range": wide, "typical": typical} for k in range(self.p)],
+                "release": {} if intercept == 1 else {"row_radius": radius},
             }
         )
 
@@ -181,10 +189,10 @@ def noisy_mean(collection: Collection) -> np.ndarray:
     return np.concatenate([[middle + half * share], np.zeros(study.d - 1)])
 
 
-def measure(name: str, holders: int, epsilon: float, runs: int) -> Scores:
+def measure(name: str, holders: int, epsilon: float, runs: int, intercept: float = 1.0) -> Scores:
     """One cell."""
     scenario, scores = SCENARIOS[name], Scores()
-    study = scenario.study(epsilon)
+    study = scenario.study(epsilon, intercept)
     for run in range(runs):
         tables, new = holders_of(scenario, holders, run)
         whole = np.concatenate(tables)
@@ -239,6 +247,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three runs: under a minute")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--intercept", type=float, default=1.0, help="C of rows (C, x)")
     options = parser.parse_args()
     runs, start = 3 if options.quick else options.runs, time.perf_counter()
     lines, met = [], True
@@ -246,7 +255,7 @@ def main() -> None:
         for holders in (1, 10):
             for epsilon in (0.3, 1.0):
                 key = name, holders, epsilon
-                scores = measure(*key, runs)
+                scores = measure(*key, runs, options.intercept)
                 lines.append(line_of(key, scores))
                 met &= not complaints(key, scores)
                 print(lines[-1], flush=True)

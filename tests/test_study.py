@@ -179,6 +179,8 @@ OTHER_STUDIES = [
     (["release", "response_weight"], 0.9),
     (["release", "response_square"], False),
     (["release", "smallest_eigenvalue"], True),
+    (["release", "average"], 4),
+    (["release", "average"], 64),
 ]
 
 
@@ -194,6 +196,16 @@ def test_every_field_of_a_study_is_among_those_changed():
     fields = set(Study.model_fields) | {f"release.{name}" for name in type(Study.from_toml(MINIMAL).release).model_fields}
     tried = {path[0] for path, _ in OTHER_STUDIES} | {".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"}
     assert fields - tried == {"release.count"}, "release.count is tried under add-remove"
+
+
+def test_averaging_that_is_off_leaves_no_trace_in_the_document():
+    """Studies and releases of before there was averaging keep their hash."""
+    study = Study.from_document(changed(["release", "average"], 1))
+    assert study.hash == Study.from_document(DOCUMENT).hash
+    assert "average" not in study.document()["release"]
+    averaged = Study.from_document(changed(["release", "average"], 2))
+    assert averaged.document()["release"]["average"] == 2
+    assert averaged.resolved().hash == averaged.hash
 
 
 # One sentence for every wrong field.

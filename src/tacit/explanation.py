@@ -32,6 +32,22 @@ def shrinking(study: Study) -> str:
     return f"one longer than {study.row_radius:.4g} (none exceeds {study.longest_row:.4g}) is shrunk to that, response included"
 
 
+def noise_of_averaging(study: Study) -> float:
+    """Noise on X'X over that of the same study without averaging."""
+    single = study.model_copy(update={"release": study.release.model_copy(update={"average": 1})})
+    return study.mechanism().scales.xtx_diagonal / single.mechanism().scales.xtx_diagonal
+
+
+def averaging(study: Study) -> str:
+    """What averaging does, costs, and is good for."""
+    k, factor = study.release.average, noise_of_averaging(study)
+    return (
+        f"{k} rows, dealt at random, become one: noise on X'X is {factor:.3g} times that without averaging, and what rows say of slopes "
+        f"is {k} times less: against it, noise is {factor * k:.3g} times larger (mean response: {factor:.3g}). It is worth it only for a "
+        "method that needs nearly normal rows, where noise is negligible all the same"
+    )
+
+
 def missing(study: Study) -> str:
     """What happens to missing values when a holder publishes."""
     return {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.analyst.forecast import expected, widths
 from tacit.analyst.posterior import Posterior
 from tacit.errors import StudyError
-from tacit.holder.statistics import STEP_BITS, statistics_of
+from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.rows.table import table_of
 from tacit.study import Study
@@ -96,10 +96,9 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
 
 def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
-    table, _ = imagined_rows(study, guess, np.random.default_rng(0), IMAGINED_ROWS)
-    statistics = statistics_of(study, table_of(table, study).batches())
-    gram: Array = np.ldexp(statistics.gram.astype(float), -STEP_BITS) / IMAGINED_ROWS
-    return gram
+    rng = np.random.default_rng(0)
+    table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
+    return statistics_of(study, table_of(table, study).batches(), order=rng.permutation).floats() / IMAGINED_ROWS
 
 
 def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.analyst.evidence import Evidence
 from tacit.holder.publish import Purpose, privatise
 from tacit.holder.scales import moments_of, privatise_scales
-from tacit.holder.statistics import STEP_BITS, statistics_of
+from tacit.holder.statistics import statistics_of
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.rows.table import table_of
@@ -28,7 +28,7 @@ def simulate(
     delta: float | None = None,
 ) -> Release:
     """What `publish` would make of a table, with noise from `rng` and no ledger."""
-    statistics = statistics_of(study, table_of(table, study).batches())
+    statistics = statistics_of(study, table_of(table, study).batches(), order=rng.permutation)
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
 
 
@@ -59,7 +59,7 @@ def seeded(rng: np.random.Generator) -> Sampler:
 def exact(study: Study, table: object) -> Evidence:
     """Exact statistics as evidence without noise: what the method `non-private` takes, and no release holds."""
     statistics = statistics_of(study, table_of(table, study).batches())
-    gram = np.ldexp(statistics.gram.astype(float), -STEP_BITS)
+    gram, average = statistics.floats(), study.release.average
     none = np.zeros(1)
     return Evidence(
         grams=gram[None, :-1, :-1],
@@ -67,12 +67,13 @@ def exact(study: Study, table: object) -> Evidence:
         gram_sd=none,
         off_diagonal_sd=none,
         moment_sd=none,
-        counts=np.array([float(statistics.n)]),
+        counts=np.array([statistics.n / average]),
         count_sd=none,
         squares=gram[None, -1, -1],
         square_sd=none,
-        eigenvalues=np.linalg.eigvalsh(gram[:-1, :-1])[:1],
+        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1].astype(float),
         eigenvalue_sd=none,
         intercept=study.intercept,
+        average=average,
         delta=study.delta,
     )

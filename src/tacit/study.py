@@ -19,7 +19,7 @@ from tacit.errors import StudyError
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
-from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
+from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
 
 INTERCEPT = "(intercept)"
 MOST_COLUMNS = 512
@@ -38,6 +38,8 @@ COUNT_WEIGHT = 1 / 8
 """Weight of a noisy n against X'X: n is worth little noise, and so adds well under one per cent to all the rest."""
 EIGENVALUE_WEIGHT = 1 / 2
 """Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or seven (add-remove)."""
+MOST_AVERAGED = 64
+"""Largest group of averaged rows: products of two sums still fit into a block of exact sums (holder/averaging.py)."""
 LEAST_RADIUS = 1e-3
 """Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small beside it."""
 
@@ -57,6 +59,7 @@ class ReleaseForm(Document):
     response_square: bool | None = None
     smallest_eigenvalue: bool = False
     count: Count | None = None
+    average: Annotated[int, Field(ge=1, le=MOST_AVERAGED)] = 1
 
 
 class Study(Document):
@@ -177,15 +180,16 @@ class Study(Document):
     def form(self) -> Form:
         """What the privacy calculus needs to know of the study."""
         w, ratio = self.response_weight, self.row_radius / self.response_bound
-        is_free = self.relation == "replace-one" and w <= math.sqrt(2) * ratio
+        average = self.release.average
+        is_free = self.relation == "replace-one" and average == 1 and w <= math.sqrt(2) * ratio
         square = free_square_weight(self.row_radius, self.response_bound, w) if is_free else SQUARE_WEIGHT * ratio**2
         weights = Weights(
             response=w,
             square=square if self.response_square else 0.0,
-            count=self.row_radius**2 * COUNT_WEIGHT if self.count == "noisy" else 0.0,
+            count=self.row_radius**2 * COUNT_WEIGHT * lever(self.relation, average) if self.count == "noisy" else 0.0,
             eigenvalue=EIGENVALUE_WEIGHT if self.release.smallest_eigenvalue else 0.0,
         )
-        return Form(self.d, self.row_radius, self.response_bound, weights, self.relation, self.release.noise)
+        return Form(self.d, self.row_radius, self.response_bound, weights, self.relation, self.release.noise, average)
 
     def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
         """Noise at the study's budget, or at the smaller one a holder chose."""
@@ -234,6 +238,8 @@ class Study(Document):
             "response_square": self.response_square,
             "count": self.count,
         }
+        if self.release.average == 1:  # a study without averaging keeps the hash that it had before there was any
+            del document["release"]["average"]
         return document
 
     def resolved(self) -> Self:

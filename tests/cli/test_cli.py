@@ -187,6 +187,7 @@ def test_study_check_explains(tacit):
         ("release.row_radius = 9.0", "no row is shrunk"),
         ("release.smallest_eigenvalue = true", "smallest eigenvalue"),
         ("release.response_square = false", "not published"),
+        ("release.average = 4", "noise on X'X is 2.04 times that without averaging"),
     ],
 )
 def test_study_check_explains_every_form(tacit, house, change, words):
@@ -206,6 +207,7 @@ def test_study_check_as_json(tacit):
     assert facts["columns"] == list(study.columns)
     assert facts["noise"]["xty"] == study.mechanism().scales.xty
     assert facts["noise"]["count"] is None
+    assert (facts["average"], facts["average_noise"]) == (1, 1.0)
 
 
 @pytest.mark.parametrize("file", ["absent.toml", "table.csv", ".", "latin.toml"])

@@ -241,6 +241,7 @@ def test_a_stream_keeps_to_its_source(run, tmp_path):
         ({"relation": "add-remove"}, {}, 'set release.count = "public"'),
         ({"relation": "add-remove", "release": {"count": "withheld"}}, {}, "public number of rows"),
         ({"release": {"smallest_eigenvalue": True}}, {}, "do not add up"),
+        ({"release": {"average": 4}}, {}, "needs all rows of a batch at once"),
         ({"scales_share": 0.1}, {}, "two stages"),
         ({}, {"batch_rows": 0}, "batch_rows must be at least 1"),
         ({}, {"batches_per_person": 0}, "batches_per_person must be at least 1"),

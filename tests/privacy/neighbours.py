@@ -43,15 +43,15 @@ def table(study: Study, rows: np.ndarray) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-def statistics(study: Study, rows: np.ndarray) -> Statistics:
+def statistics(study: Study, rows: np.ndarray, **options) -> Statistics:
     """Exact statistics by the holder's own code."""
-    return statistics_of(study, [table(study, rows)])
+    return statistics_of(study, [table(study, rows)], **options)
 
 
 def distance(study: Study, first: Statistics, second: Statistics) -> float:
     """Weighted L2 distance of two statistics, from the exact difference of their whole numbers."""
     d, weights = study.d, study.form.weights
-    step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS)
+    step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS) / first.average
     parts = [np.linalg.norm(step[:d, :d]), weights.response * np.linalg.norm(step[:d, d]), weights.square * step[d, d]]
     parts.append(weights.count * (first.n - second.n))
     if weights.eigenvalue:

@@ -30,20 +30,21 @@ class Collection:
     @cached_property
     def evidence(self) -> Evidence:
         """The releases as arrays, holder by holder."""
-        releases = self.releases
+        releases, average = self.releases, self.study.release.average
         return Evidence(
             grams=np.array([release.gram for release in releases]),
             moments=np.array([release.moment for release in releases]),
             gram_sd=np.array([release.noise.xtx_diagonal for release in releases]),
             off_diagonal_sd=np.array([release.noise.xtx_off_diagonal for release in releases]),
             moment_sd=np.array([release.noise.xty for release in releases]),
-            counts=_column([release.n for release in releases]),
-            count_sd=_column([release.noise.count for release in releases]),
+            counts=_column([release.n for release in releases], average),
+            count_sd=_column([release.noise.count for release in releases], average),
             squares=_column([release.yty for release in releases]),
             square_sd=_column([release.noise.yty for release in releases]),
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
             eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
             intercept=self.study.intercept,
+            average=average,
             delta=self.study.delta,
         )
 
@@ -135,5 +136,5 @@ def _check_keys(releases: Sequence[Published], trusted: set[str]) -> None:
             raise SignatureError(message)
 
 
-def _column(values: list[int | float | None] | list[float | None]) -> NDArray[np.float64] | None:
-    return None if values[0] is None else np.array(values, dtype=float)
+def _column(values: list[int | float | None] | list[float | None], unit: float = 1.0) -> NDArray[np.float64] | None:
+    return None if values[0] is None else np.array(values, dtype=float) / unit

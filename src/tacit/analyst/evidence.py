@@ -21,13 +21,14 @@ class Evidence:
     gram_sd: Array  # (J,): of a diagonal entry
     off_diagonal_sd: Array  # (J,): of an entry off the diagonal; gram_sd / √2 for frobenius noise
     moment_sd: Array  # (J,)
-    counts: Array | None = None  # (J,): rows, exact unless count_sd > 0
+    counts: Array | None = None  # (J,): rows of X, exact unless count_sd > 0; where rows are averaged, n/k
     count_sd: Array | None = None
     squares: Array | None = None  # (J,): noisy y'y
     square_sd: Array | None = None
     eigenvalues: Array | None = None  # (J,): noisy smallest eigenvalue of X'X
     eigenvalue_sd: Array | None = None
     intercept: bool = False  # whether the first column is the intercept
+    average: int = 1  # k: each row of X is the sum of so many rows over √k, and so is its response
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
 
     @property

@@ -48,10 +48,11 @@ def _evidence(study: Study, n: Array, gram: Array, scales: list[Scales] | None) 
         gram_sd=zero if scales is None else np.array([scale.xtx_diagonal for scale in scales]),
         off_diagonal_sd=zero if scales is None else np.array([scale.xtx_off_diagonal for scale in scales]),
         moment_sd=zero if scales is None else np.array([scale.xty for scale in scales]),
-        counts=None if study.count == "withheld" else n,
+        counts=None if study.count == "withheld" else n / study.release.average,
         squares=n * gram[-1, -1] if squares else None,
         square_sd=None if not squares else zero if scales is None else np.array([scale.yty or 0.0 for scale in scales]),
         intercept=study.intercept,
+        average=study.release.average,
         delta=study.delta,
     )
 
@@ -118,5 +119,5 @@ def _kind(posterior: Posterior) -> Array:
         raise AssertionError
     gram, theta = pooled.gram / pooled.rows, posterior.mean("scaled")
     moment = gram @ theta
-    square = theta @ moment + pooled.noise_variance
+    square = theta @ moment + pooled.noise_variance / posterior.study.release.average
     return np.block([[gram, moment[:, None]], [moment[None], np.array([[square]])]])

@@ -56,7 +56,7 @@ def grams(evidence: Evidence) -> Grams:
     rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
     noise = _rotated_noise(evidence, basis)
     pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
-    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, intercept=apart)
+    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, evidence.average if apart else None)
     size = np.diag(shrunk)
     shape = np.outer(size, size) + shrunk**2
     mean = sizes[:, None, None] * shrunk
@@ -83,15 +83,18 @@ def _basis(pooled: Array, *, intercept: bool) -> Array:
     return basis
 
 
-def _denoise(pooled: Array, noise: Array, *, intercept: bool) -> tuple[Array, Array]:
-    """The pooled matrix without the noise's pull, in its basis, and the derivative of that map entry by entry."""
-    first, variance = int(intercept), np.diag(noise)
+def _denoise(pooled: Array, noise: Array, most: float | None) -> tuple[Array, Array]:
+    """The pooled matrix without the noise's pull, in its basis, and the derivative of that map entry by entry.
+
+    Where the intercept keeps its axis, its entry is at `most` that; else None.
+    """
+    first, variance = int(most is not None), np.diag(noise)
     shrunk, derivative = np.zeros_like(pooled), np.zeros_like(pooled)
     if len(pooled) > first:
         values, derivative[first:, first:] = _shrink(np.diag(pooled)[first:], np.sqrt(np.median(variance[first:])))
         shrunk[first:, first:] = np.diag(values)
-    if intercept:
-        shrunk[0, 0], derivative[0, 0] = _share(float(pooled[0, 0]), float(variance[0]))
+    if most is not None:
+        shrunk[0, 0], derivative[0, 0] = _share(float(pooled[0, 0]), float(variance[0]), most)
         sums, error = pooled[0, 1:], noise[0, 1:]
         spread = max(float(np.mean(sums**2 - error)), 0.0) if len(sums) else 0.0
         kept = spread / (spread + error)
@@ -100,13 +103,16 @@ def _denoise(pooled: Array, noise: Array, *, intercept: bool) -> tuple[Array, Ar
     return shrunk, derivative
 
 
-def _share(value: float, variance: float) -> tuple[float, float]:
-    """Mean of a share in (0, 1) seen with noise, and its variance over the noise's: the intercept's entry is Σα², and α ≤ 1."""
+def _share(value: float, variance: float, most: float) -> tuple[float, float]:
+    """Mean of a number in (0, `most`) seen with noise, and its variance over the noise's.
+
+    The intercept's entry is Σα² with α ≤ 1, so 1 at most per row; of a sum of k rows over √k it is k at most.
+    """
     sd = np.sqrt(variance)
-    ends = np.array([-value, 1 - value]) / sd
+    ends = np.array([-value, most - value]) / sd
     mass = float(np.diff(ndtr(ends))[0])
     if mass < 1e-9:  # noqa: PLR2004
-        return float(np.clip(value, 0.0, 1.0)), 1.0
+        return float(np.clip(value, 0.0, most)), 1.0
     heights = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi) / mass
     shift = float(heights[0] - heights[1])
     return value + float(sd) * shift, float(np.clip(1 + ends[0] * heights[0] - ends[1] * heights[1] - shift**2, 0.0, 1.0))

@@ -41,7 +41,7 @@ def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     disagreement = disagreement_of(outcome)
     known = values / (variance + disagreement**2 * values / evidence.holders)
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
-    return Pooled(float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))
+    return Pooled(evidence.average * float(found.sizes.sum()), (vectors * values) @ vectors.T, variance, np.linalg.inv(information))
 
 
 def disagreement_of(outcome: Outcome) -> float:

@@ -58,7 +58,7 @@ def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_
 
 
 def _facts(study: "Study") -> dict[str, Any]:
-    from tacit.explanation import best_guess
+    from tacit.explanation import best_guess, noise_of_averaging
 
     mechanism = study.mechanism()
     return {
@@ -76,6 +76,8 @@ def _facts(study: "Study") -> dict[str, Any]:
         "sensitivity": mechanism.sensitivity,
         "multiplier": mechanism.multiplier,
         "noise": vars(mechanism.scales),
+        "average": study.release.average,
+        "average_noise": noise_of_averaging(study),
         "best_guess": best_guess(mechanism.mu),
         "stages": None if study.scales_share is None else dict(zip(("scales", "statistics"), study.stages, strict=True)),
     }
@@ -100,18 +102,23 @@ def _words(study: "Study") -> str:
             "          (publish --stage scales; `tacit scales` then writes the second stage's study, whose noise is its own)",
         ]
     )
+    averaged, one_row = [], f" (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y)"
+    if study.release.average > 1:
+        averaged = textwrap.wrap(f"average   {explanation.averaging(study)}", 120, subsequent_indent=" " * 10)
+        one_row = ""
     lines = [
         f"study {study.name!r}  {study.hash}",
         "",
         f"columns   d = {study.d}: {', '.join(study.columns)}",
         f"rows      {explanation.shrinking(study)}",
+        *averaged,
         f"missing   {explanation.missing(study)}",
         f"count     {explanation.count(study)}",
         *stages,
         "",
         f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})",
         f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",
-        f"noise     standard deviation (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y):",
+        f"noise     standard deviation{one_row}:",
         f"  X'X on the diagonal      {scales.xtx_diagonal:.4g}",
         f"  X'X off the diagonal     {scales.xtx_off_diagonal:.4g}",
         f"  X'y                      {scales.xty:.4g}",

@@ -30,6 +30,7 @@ noise = "frobenius"         # or "triangular", the 2023 paper's; it is never bet
 # response_square = true    # publish y'y too; default: where it costs nothing
 # smallest_eigenvalue = false  # publish it too; the method ada-ssp needs it
 # count = "withheld"        # under add-remove: "withheld", "noisy" or "public"
+# average = 4               # publish sums of so many rows in place of rows; it costs accuracy: see `tacit study check`
 """
 _RANGE = re.compile(r"^(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.eE+-]+)$")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.document import Published, check_holder
 from tacit.errors import StudyError, TableError
+from tacit.holder.averaging import refuse_pieces
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Charge, Ledger, now
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
@@ -71,6 +72,7 @@ def publish(
 
 def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: Sampler | None = None) -> Release:
     """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
+    _refuse_unpublishable(study, statistics)
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
     gram, d = statistics.gram, study.d
     upper = [(i, k) for i in range(d) for k in range(i + 1, d)]
@@ -83,10 +85,10 @@ def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: S
     if scales.yty is not None:
         parts.append(([gram[d, d]], scales.yty))
     if scales.count is not None:
-        parts.append(([statistics.n << STEP_BITS], scales.count))
+        parts.append(([statistics.n * statistics.average << STEP_BITS], scales.count))
     if scales.eigenvalue is not None:
         parts.append(([_smallest_eigenvalue(statistics)], scales.eigenvalue))
-    noisy = iter(_perturb(parts, mechanism.lattice, sampler or secure_noise))
+    noisy = iter(_perturb(parts, mechanism.lattice, sampler or secure_noise, statistics.average))
     xtx = np.diag([next(noisy) for _ in range(d)])
     for i, k in upper:
         xtx[i, k] = xtx[k, i] = next(noisy)
@@ -115,16 +117,18 @@ def _provenance(mechanism: Mechanism | ScalesMechanism, sampler: Sampler | None)
     }
 
 
-def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler) -> list[float]:
-    """Round whole steps of 2⁻³⁶ to the lattice and add noise there; only the sum becomes a float."""
+def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler, average: int = 1) -> list[float]:
+    """Round whole steps of 2⁻³⁶/`average` to the lattice and add noise there; only the sum becomes a float."""
     values = [value for part, _ in parts for value in part]
     noise = sampler([sd for part, sd in parts for _ in part], lattice)
-    return [_float(_to_lattice(value, lattice) + step, lattice) for value, step in zip(values, noise, strict=True)]
+    return [_float(_to_lattice(value, lattice, average) + step, lattice) for value, step in zip(values, noise, strict=True)]
 
 
-def _to_lattice(value: int, lattice: int) -> int:
+def _to_lattice(value: int, lattice: int, average: int) -> int:
+    """The multiple of 2**`lattice` nearest to `value`·2⁻³⁶/`average`."""
     shift = lattice + STEP_BITS
-    return value << -shift if shift <= 0 else (value + (1 << (shift - 1))) >> shift
+    whole, part = value << max(-shift, 0), average << max(shift, 0)
+    return (2 * whole + part) // (2 * part)
 
 
 def _float(steps: int, lattice: int) -> float:
@@ -144,10 +148,12 @@ def _refuse_unpublishable(study: Study, statistics: Statistics) -> None:
     if study.release.smallest_eigenvalue and statistics.n > MOST_ROWS_FOR_EIGENVALUE:
         message = "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of the study"
         raise TableError(message)
+    if statistics.average != study.release.average:
+        refuse_pieces()
 
 
 def _smallest_eigenvalue(statistics: Statistics) -> int:
-    return round(float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS)
+    return round(float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS * statistics.average)
 
 
 def _signer(path: str | Path | None) -> Callable[[Document], Document]:

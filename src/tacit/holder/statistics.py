@@ -2,10 +2,11 @@
 
 With rows encoded as whole numbers, sums of their products are whole numbers too. They are kept as such, so
 addition is associative to the last bit: files, batches and partitions may be merged in any order, a table
-split in two gives the very statistics of the whole, and no rounding error can widen the sensitivity.
+split in two gives the very statistics of the whole, and no rounding error can widen the sensitivity. Only where the study averages
+rows must a table be read in one piece: which rows meet is decided over all of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
 from tacit.holder.encode import GRID_BITS, Diagnostics, Encoder
+from tacit.rows.design import Block
 from tacit.study import Study
 
 STEP_BITS = 2 * GRID_BITS
@@ -24,10 +27,14 @@ _BLOCKS_PER_FLUSH = 512
 
 @dataclass(frozen=True)
 class Statistics:
-    """Number of rows and the (d + 1)-square matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers)."""
+    """Number of rows and the (d + 1)-square matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers).
+
+    Where `average` rows are summed before they are multiplied, the steps are that many times smaller.
+    """
 
     n: int
     gram: NDArray[Any]
+    average: int = 1
 
     @classmethod
     def zero(cls, d: int) -> Self:
@@ -35,12 +42,18 @@ class Statistics:
         return cls(0, np.zeros((d + 1, d + 1), dtype=object))
 
     def __add__(self, other: "Statistics") -> "Statistics":
+        if max(self.average, other.average) > 1:
+            refuse_pieces()
         return Statistics(self.n + other.n, self.gram + other.gram)
+
+    def floats(self) -> NDArray[np.float64]:
+        """The matrix rounded to floats, in the study's scaled units."""
+        floats: NDArray[np.float64] = np.ldexp(self.gram.astype(float), -STEP_BITS) / self.average
+        return floats
 
     def xtx(self) -> NDArray[np.float64]:
         """X'X rounded to floats, for the holder's own use."""
-        xtx: NDArray[np.float64] = np.ldexp(self.gram[:-1, :-1].astype(float), -STEP_BITS)
-        return xtx
+        return self.floats()[:-1, :-1]
 
 
 def statistics_of(
@@ -49,20 +62,34 @@ def statistics_of(
     *,
     diagnostics: Diagnostics | None = None,
     on_rows: Callable[[int], None] = lambda _rows: None,
+    order: Order = secure_order,
 ) -> Statistics:
-    """Add up the statistics of a stream of record batches; `on_rows` hears of each batch's size for a progress bar."""
-    encoder = Encoder(study, diagnostics)
-    total = Statistics.zero(study.d)
-    partial = np.zeros((study.d + 1, study.d + 1), dtype=np.int64)
-    rows = blocks = 0
-    for batch in batches:
-        for block in encoder.blocks(batch):
-            partial += (block @ block.T).astype(np.int64)
-            rows += block.shape[1]
-            block.fill(0.0)  # nothing of a row is left behind but its part of the sum
-            blocks += 1
-            if blocks % _BLOCKS_PER_FLUSH == 0:
-                total += Statistics(rows, partial.astype(object))
-                partial, rows = np.zeros_like(partial), 0
-        on_rows(batch.num_rows)
-    return total + Statistics(rows, partial.astype(object))
+    """Add up the statistics of a stream of record batches; `on_rows` hears of each batch's size for a progress bar.
+
+    `order` deals rows into groups where the study averages them; one that is not secret is for simulation.
+    """
+    encoder, size, n = Encoder(study, diagnostics), study.release.average, 0
+
+    def encoded() -> Iterator[Block]:
+        nonlocal n
+        for batch in batches:
+            yield from encoder.blocks(batch)
+            n += batch.num_rows
+            on_rows(batch.num_rows)
+
+    gram = _gram(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
+    return Statistics(n, gram, size)
+
+
+def _gram(blocks: Iterable[Block], height: int) -> NDArray[Any]:
+    """Sum of products of every block with itself, in Python integers."""
+    total: NDArray[Any] = np.zeros((height, height), dtype=object)
+    partial = np.zeros((height, height), dtype=np.int64)
+    for number, block in enumerate(blocks, start=1):
+        partial += (block @ block.T).astype(np.int64)
+        block.fill(0.0)  # nothing of a row is left behind but its part of the sum
+        if number % _BLOCKS_PER_FLUSH == 0:
+            total += partial.astype(object)
+            partial[:] = 0
+    total += partial.astype(object)
+    return total

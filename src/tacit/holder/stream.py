@@ -193,6 +193,9 @@ def _refuse_unstreamable(study: Study, batch_rows: int, batches_per_person: int)
             'set release.count = "public" in the study, or relation = "replace-one"'
         )
         raise StudyError(message)
+    if study.release.average > 1:
+        message = "release.average needs all rows of a batch at once, and a stream forgets them as they come: leave it out of the study"
+        raise StudyError(message)
     if study.release.smallest_eigenvalue:
         message = "smallest_eigenvalue: those of batches do not add up, so a stream cannot publish it: leave it out of the study"
         raise StudyError(message)

@@ -54,7 +54,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Form:
-    """What is published about rows of d columns with ‖x‖ ≤ `x` and |y| ≤ `y`."""
+    """What is published about rows of d columns with ‖x‖ ≤ `x` and |y| ≤ `y`, in groups of `average` of them."""
 
     d: int
     x: float
@@ -62,6 +62,7 @@ class Form:
     weights: Weights
     relation: Relation
     shape: Shape
+    average: int = 1
 
     @property
     def entries(self) -> int:
@@ -73,7 +74,7 @@ class Form:
     @property
     def sensitivity(self) -> float:
         """L2 sensitivity of the weighted statistics, rounded up."""
-        return sensitivity(self.x, self.y, self.weights, self.relation) * (1 + 1e-12)
+        return sensitivity(self.x, self.y, self.weights, self.relation, self.average) * (1 + 1e-12)
 
 
 def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:

@@ -2,10 +2,11 @@ r"""How far one row can move the statistics: the exact L2 sensitivity, per neigh
 
 A row (x, y) with ‖x‖ ≤ X and |y| ≤ Y contributes the vector
 
-    t(x, y) = (x x', w·y x, v·y², k·1, e·λ_min)        x x' measured in Frobenius norm,
+    t(x, y) = (x x', w·y x, v·y², c·1, e·λ_min)        x x' measured in Frobenius norm,
 
 whose weights say how the budget is split over the parts: `response` w, `square` v (0 when y'y is not
-published), `count` k and `eigenvalue` e. Proofs: docs/privacy.md, "Sensitivity".
+published), `count` c and `eigenvalue` e. Where rows are averaged, the sum of a group of k rows over √k takes the place of
+a row, and a changed row meets the others of its group. Proofs: docs/privacy.md, "Sensitivity" and "Averaging".
 """
 
 import math
@@ -28,16 +29,29 @@ class Weights:
     eigenvalue: float = 0.0
 
 
-def sensitivity(x: float, y: float, weights: Weights, relation: Relation) -> float:
-    """L2 sensitivity of the weighted statistics of rows with ‖x‖ ≤ `x` and |y| ≤ `y`.
+def sensitivity(x: float, y: float, weights: Weights, relation: Relation, average: int = 1) -> float:
+    """L2 sensitivity of the weighted statistics of rows with ‖x‖ ≤ `x` and |y| ≤ `y`, dealt into groups of `average`.
 
     Exact when the rows fill the ball and λ_min is not published; an upper bound otherwise.
     """
     w, v = weights.response * y / x, weights.square * y * y / (x * x)
-    rows = _add_remove(w, v) if relation == "add-remove" else _replace_one(w, v)
-    # Replacing a row leaves n as it was; either relation moves the smallest eigenvalue by at most X².
+    alone = average == 1 and relation == "replace-one"
+    rows = math.sqrt(_replace_one(w, v)) if alone else lever(relation, average) * math.sqrt(_add_remove(w, v))
+    # Replacing a row leaves n as it was; the smallest eigenvalue moves by at most X² and, with averaging, by no more than X'X.
     count = weights.count if relation == "add-remove" else 0.0
-    return math.hypot(x * x * math.sqrt(rows), count, weights.eigenvalue * x * x * (1 + EIGENVALUE_SLACK))
+    eigenvalue = weights.eigenvalue * lever(relation, average) * (1 + EIGENVALUE_SLACK)
+    return math.hypot(x * x * rows, count, x * x * eigenvalue)
+
+
+def lever(relation: Relation, k: int) -> float:
+    """How many times the longest t(x, y) one row can move the sum of (Σx Σx', …)/k over groups of k rows.
+
+    Replaced by its opposite, a row turns a sum of k equal ones into one of k − 2: (k² − (k−2)²)/k. Removed, it also calls another
+    row from the last group into its place: that adds (k² − (k−1)²)/k. For k = 1 the row called in makes no difference.
+    """
+    if k == 1:
+        return 1.0
+    return 4 * (k - 1) / k if relation == "replace-one" else (6 * k - 5) / k
 
 
 def free_square_weight(x: float, y: float, response: float) -> float:

@@ -109,12 +109,13 @@ def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Setti
 def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
     """Residual variance of rows as they are over that of shrunk rows: n/Σα², where Σα² is the intercept's entry of X'X.
 
-    Without an intercept, or a count, nothing tells: the residual variance is then that of shrunk rows.
+    Where rows are averaged, that entry is about n times the square of the mean α: the same where factors differ little. Without an
+    intercept, or a count, nothing tells: the residual variance is then that of shrunk rows.
     """
     if not evidence.intercept or evidence.counts is None:
         return 1.0
     first = facts.grams.basis[0]
-    n = float(np.maximum(evidence.counts, 1.0).sum())
+    n = evidence.average * float(np.maximum(evidence.counts, 1.0).sum())
     return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
 
 
