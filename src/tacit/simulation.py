@@ -74,5 +74,6 @@ def exact(study: Study, table: object) -> Evidence:
         eigenvalues=np.linalg.eigvalsh(gram[:-1, :-1])[:1],
         eigenvalue_sd=none,
         intercept=study.intercept,
+        whole_rows=study.whole_rows,
         delta=study.delta,
     )

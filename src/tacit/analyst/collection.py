@@ -44,6 +44,7 @@ class Collection:
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
             eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
             intercept=self.study.intercept,
+            whole_rows=self.study.whole_rows,
             delta=self.study.delta,
         )
 
