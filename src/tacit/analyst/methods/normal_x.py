@@ -115,6 +115,8 @@ def positive_factor(grams: jax.Array, least: jax.Array, *, constant: bool) -> ja
     """Cholesky factors of matrices whose eigenvalues are raised to `least`, (J, 1); those of the Schur complement of a known entry."""
     if constant:
         first = grams[..., :1] / jnp.sqrt(grams[:, :1, :1])
+        if grams.shape[-1] == 1:
+            return first
         rest = (grams - first @ first.swapaxes(-1, -2))[:, 1:, 1:]
         return jnp.concatenate([first, jnp.pad(positive_factor(rest, least, constant=False), ((0, 0), (1, 0), (0, 0)))], -1)
     values, vectors = jnp.linalg.eigh(grams)

@@ -86,7 +86,7 @@ def in_frame(problem: Problem, *, constant: bool = False) -> Framed:
 
 
 def centring(mean: Array, first: int) -> tuple[Array, Array]:
-    r"""The mean in its place, and the inflation of noise in $\hat S_{ik}/n - \hat\mu_i\hat\mu_k$: $1 + \mu_i^2 + \mu_k^2$ for its variance."""
+    r"""The mean in its place, and inflation of noise in $\hat S_{ik}/n - \hat\mu_i\hat\mu_k$: $1 + \mu_i^2 + \mu_k^2$ in variance."""
     inflation = np.ones((first + len(mean),) * 2)
     inflation[first:, first:] += mean[:, None] ** 2 + mean**2
     return np.concatenate([np.zeros(first), mean]), inflation

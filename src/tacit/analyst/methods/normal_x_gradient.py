@@ -55,7 +55,7 @@ class Info(NamedTuple):
 def triangle(entries: jax.Array, d: int) -> jax.Array:
     """Lower triangular matrices from d(d + 1)/2 entries each, in an order that needs no scatter; the first is 0 where one is missing."""
     if entries.shape[-1] < d * (d + 1) // 2:
-        entries = jnp.concatenate([entries[..., :d], jnp.zeros_like(entries[..., :1]), entries[..., d:]], -1)
+        entries = jnp.concatenate([entries[..., :d], jnp.zeros((*entries.shape[:-1], 1)), entries[..., d:]], -1)
     return jnp.tril(jnp.concatenate([entries[..., d:], entries[..., ::-1]], -1).reshape(*entries.shape[:-1], d, d))
 
 
