@@ -431,35 +431,32 @@ def test_results_are_in_the_users_units():
     assert (posterior.sd() < [2.0, 0.2, 0.2]).all()
 
 
-def far_from_zero(seed: int, p: int = 4, rows: int = 30_000, noise: float = 40.0) -> tuple[np.ndarray, Evidence]:
-    """True coefficients, and the release of features that all lie near the ends of their ranges; the response is near its middle."""
+def far_from_zero(seed: int, rows: int = 300, noise: float = 30.0) -> tuple[np.ndarray, Evidence]:
+    """True coefficients, and the release of few rows of a feature that keeps to one end of its range."""
     rng = np.random.default_rng(seed)
-    x = np.column_stack([np.ones(rows), 0.9 + 0.15 * rng.normal(size=(rows, p))])
-    theta = np.append(1.5, np.full(p, -1.5 / p)) + 0.1 * rng.normal(size=p + 1)
-    full = rng.normal(size=(1, p + 1, p + 1))
-    moments = x.T @ (x @ theta + 0.3 * rng.normal(size=rows)) + noise * rng.normal(size=p + 1)
-    sd = np.array([noise])
+    x = np.column_stack([np.ones(rows), 0.7 + 0.25 * rng.normal(size=rows)])
+    theta, full = np.array([0.8, 0.5]) + 0.2 * rng.normal(size=2), rng.normal(size=(1, 2, 2))
+    moments = x.T @ (x @ theta + 0.3 * rng.normal(size=rows)) + noise * rng.normal(size=2)
     grams = x.T @ x + noise * (full + full.swapaxes(1, 2)) / 2
-    counts = np.array([float(rows)])
+    sd, counts = np.array([noise]), np.array([float(rows)])
     return theta, Evidence(grams, moments[None], sd, sd / np.sqrt(2), sd, counts, intercept=True, whole_rows=True)
 
 
-def test_features_far_from_zero_are_fitted_better_than_by_the_model_without_the_constant():
-    """The squared error of the intercept and of the slopes' sum, which only X'X tells apart, falls by a fifth or more; intervals cover.
+def test_a_feature_far_from_zero_is_fitted_better_than_by_the_model_without_the_constant():
+    """The squared error of the response's mean, which is (Σy)/n, falls by a tenth or more; intervals of coefficients cover.
 
-    Coverage: 24 data sets of 5 coefficients, 90 % intervals; below 75 % has probability under 1e-4 even if a set counts as two.
+    Coverage: 60 data sets of 2 coefficients, 90 % intervals; below 75 % has probability under 1e-4 even if a set counts as one.
     """
-    errors, covered = {True: [], False: []}, []
-    prior = replace(Prior.weak(5), feature_scale=0.05 * np.eye(5))
-    for seed in range(24):
+    errors, covered, at = {True: [], False: []}, [], np.array([1.0, 0.7])
+    for seed in range(60):
         theta, evidence = far_from_zero(seed)
         for constant in (True, False):
-            draws = normal_x_gradient.fit(replace(evidence, whole_rows=constant), prior, Settings(draws=250, warmup=350, seed=seed))
-            errors[constant].append((draws.mean()[0] - theta[0]) ** 2 + (draws.mean()[1:].sum() - theta[1:].sum()) ** 2)
+            draws = normal_x_gradient.fit(replace(evidence, whole_rows=constant), Prior.weak(2), Settings(draws=250, warmup=250, seed=seed))
+            errors[constant].append(float(at @ (draws.mean() - theta)) ** 2)
             if constant:
                 low, high = np.quantile(draws.flat, [0.05, 0.95], axis=0)
                 covered.append((low < theta) & (theta < high))
-    assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+    assert np.mean(errors[True]) < 0.9 * np.mean(errors[False])
     assert np.mean(covered) > 0.75
 
 
