@@ -75,5 +75,6 @@ def exact(study: Study, table: object) -> Evidence:
         eigenvalue_sd=none,
         intercept=study.intercept,
         average=average,
+        whole_rows=study.whole_rows,
         delta=study.delta,
     )

@@ -146,6 +146,11 @@ class Study(Document):
         return min(default if self.release.row_radius is None else self.release.row_radius, self.longest_row)
 
     @property
+    def whole_rows(self) -> bool:
+        """Whether every row enters at full length: none is longer than R, and none is left out because a value is missing."""
+        return self.row_radius >= self.longest_row and self.missing == "refuse"
+
+    @property
     def response_bound(self) -> float:
         """Y: the response is clipped at it after row scaling, in units of half its public range.
 

@@ -45,6 +45,7 @@ class Collection:
             eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
             intercept=self.study.intercept,
             average=average,
+            whole_rows=self.study.whole_rows,
             delta=self.study.delta,
         )
 

@@ -29,6 +29,7 @@ class Evidence:
     eigenvalue_sd: Array | None = None
     intercept: bool = False  # whether the first column is the intercept
     average: int = 1  # k: each row of X is the sum of so many rows over √k, and so is its response
+    whole_rows: bool = False  # whether no row was shrunk or left out: the intercept is then 1 in every row
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
 
     @property
@@ -40,3 +41,9 @@ class Evidence:
     def d(self) -> int:
         """Number of columns."""
         return int(self.grams.shape[1])
+
+    @property
+    def constant(self) -> bool:
+        """Whether the first column is known to be 1 in every row, and its entry of X'X therefore to be n."""
+        exact = self.counts is not None and (self.count_sd is None or not np.any(self.count_sd))
+        return self.intercept and self.whole_rows and self.average == 1 and exact

@@ -10,6 +10,9 @@ iterated to a fixed point; given it, (θ, c) is Gaussian. What remains is two-di
 - σ², the residual variance of shrunk rows. It is read off y'y − 2θ'z + θ'Sθ = Σe² where y'y is published (that sum has
   mean nσ², and variance 2nσ⁴ plus that of its noise), and is left to the prior where it is not. Using shrunk rows' own
   residual variance makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
+  Holders whose residual variances σ_j² clearly differ get their own, ρ_jσ²: each is read off that holder's part of the sum and shrunk
+  towards σ² by what the releases leave in doubt of it, so that a small holder keeps σ². Under a common σ² a coefficient that mostly
+  the noisier holders tell of would have too narrow an interval.
 - φ, how far holders' own coefficients lie from the common ones: θ_j ~ N(θ, φ²I) adds φ²S̄_jS̄_j' to Ω_j. Holders that differ
   (other instruments, other patients) would otherwise be weighted by noise alone, and the more exact the releases, the more
   one odd holder would pull. φ is chosen by marginal likelihood, and is 0 unless holders clearly disagree.
@@ -46,7 +49,11 @@ TOLERANCE = 1e-3
 DISAGREEMENTS = np.concatenate([[0.0], np.geomspace(1e-3, 0.3, 13)])
 """Values of φ."""
 CLEARLY = 3.0
-"""Log-likelihood by which a φ above 0 must be better: holders are taken to agree until the releases say otherwise."""
+"""Log-likelihood by which a φ or ω above 0 must be better: holders are taken to agree until the releases say otherwise."""
+UNLIKE = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 13)])
+"""Values of ω, the sd of holders' residual variances over their mean."""
+LEAST_RATIO = 0.02
+"""Smallest ρ_j."""
 PILOT_SCALE = 0.2
 """τ at which φ is chosen."""
 NEGLIGIBLE = 30.0
@@ -76,7 +83,7 @@ class _Node:
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """Mixture over the scale of the coefficients and the residual variance."""
-    facts = _agreeing(_facts(evidence), evidence, prior, settings)
+    facts = _agreeing(_with_ratios(_facts(evidence), evidence, prior, settings), evidence, prior, settings)
     basis = facts.grams.basis
     nodes: list[_Node] = []
     for tau in SCALES:
@@ -104,6 +111,22 @@ def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Setti
     scores = np.array([fitness(disagreement) for disagreement in DISAGREEMENTS])
     best = int(np.argmax(scores))
     return replace(facts, disagreement=float(DISAGREEMENTS[best])) if scores[best] > scores[0] + CLEARLY else facts
+
+
+def _with_ratios(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Settings) -> "_Facts":
+    """The facts with every holder's ρ_j: 1 + ω²/(ω² + v_j)·(its residual sum of squares over n_jσ², less 1), v_j the variance of that."""
+    if evidence.holders == 1 or evidence.squares is None or evidence.counts is None or settings.noise_variance is not None:
+        return facts
+    model = _Model(facts, prior, PILOT_SCALE, intercept=evidence.intercept)
+    variance, n = _centre(model.noise_variances(evidence, prior)), np.maximum(evidence.counts, 1.0)
+    squares, noise = model.residuals(model.gaussian(variance), evidence)
+    apart, doubt = squares / (n * variance) - 1, 2 / n + noise / (n * variance) ** 2
+    spreads = UNLIKE[:, None] ** 2 + doubt
+    scores = -0.5 * np.sum(np.log(spreads) + apart**2 / spreads, axis=1)
+    best = int(np.argmax(scores))
+    if scores[best] < scores[0] + CLEARLY:
+        return facts
+    return replace(facts, ratios=np.maximum(1 + UNLIKE[best] ** 2 / spreads[best] * apart, LEAST_RATIO))
 
 
 def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
@@ -159,6 +182,7 @@ class _Facts:
     moments: Array  # (J, d): U'ẑ_j
     moment_variance: Array  # (J,): σ_z²
     sampling: Array  # (J, d, d): S̄_j without its negative part
+    ratios: Array  # (J,): ρ_j
     disagreement: float = 0.0  # φ
 
 
@@ -168,7 +192,7 @@ def _facts(evidence: Evidence) -> _Facts:
     sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
     size = np.einsum("jaa->j", sampling) / evidence.d
     variance = np.maximum(evidence.moment_sd**2, 1e-12 * (1 + size) ** 2)  # exact statistics have no noise
-    return _Facts(found, evidence.moments @ found.basis, variance, sampling)
+    return _Facts(found, evidence.moments @ found.basis, variance, sampling, np.ones(evidence.holders))
 
 
 class _Model:
@@ -218,7 +242,7 @@ class _Model:
     def _solve(self, noise_variance: float) -> _Node:
         facts, found = self.facts, self.facts.grams
         d = len(self.mean)
-        total = noise_variance * facts.sampling + _spread(found.own_variance, self.second)
+        total = noise_variance * facts.ratios[:, None, None] * facts.sampling + _spread(found.own_variance, self.second)
         total += facts.moment_variance[:, None, None] * np.eye(d)
         if facts.disagreement > 0:
             total += facts.disagreement**2 * facts.sampling @ facts.sampling
@@ -249,13 +273,18 @@ class _Model:
         log_prior = _log_uniform if prior.flat_noise else inverse_gamma
         n, law = float(np.maximum(evidence.counts, 1.0).sum()), _quadrature(inverse_gamma)
         for _ in range(3):
-            node = self.gaussian(_centre(law))
-            size = float(np.trace(self.second))
-            squares = float(evidence.squares.sum() - 2 * node.location @ self.facts.moments.sum(axis=0))
-            squares += float(np.sum(self.facts.sampling.sum(axis=0) * self.second))
-            noise = float(np.sum(evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2))
-            law = _quadrature(partial(_log_posterior, log_prior, squares, noise, n))
+            squares, noise = self.residuals(self.gaussian(_centre(law)), evidence)
+            law = _quadrature(partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n))
         return law
+
+    def residuals(self, node: _Node, evidence: Evidence) -> tuple[Array, Array]:
+        """Every holder's residual sum of squares u − 2θ'z + θ'Sθ, averaged over θ, and the variance of its noise, (J,) each."""
+        if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover  (who asks has checked)
+            raise AssertionError
+        size = float(np.trace(self.second))
+        squares = evidence.squares - 2 * self.facts.moments @ node.location + np.einsum("jab,ab->j", self.facts.sampling, self.second)
+        noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2
+        return squares, noise
 
 
 def _log_uniform(log_variance: Array) -> Array:

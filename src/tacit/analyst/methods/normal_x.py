@@ -5,6 +5,12 @@ Model, per holder j with n_j rows, d columns and noise sds g_j (diagonal of Ŝ_j
 - Σ ~ IW(Λ, κ), $S_j \sim W(\Sigma, n_j)$, θ ~ N(m, C), σ² ~ IG(a, b);
 - $\hat S_j = S_j$ + symmetric noise, each entry of the upper triangle once; $\hat z_j \sim N(S_j\theta, \sigma^2S_j + \tau_j^2I)$.
 
+Intercept. Where the first column is 1 in every row (`Evidence.constant`), all of this is conditioned on Σ_11 = 1 and S_j,11 = n_j. In terms
+of Schur complements that says: features behind the 1 are N(μ, Σ_{2·1}), with the conjugate prior Σ_{2·1} ~ IW(Λ_{2·1}, κ) and
+μ | Σ_{2·1} ~ N(Λ_21/Λ_11, Σ_{2·1}/Λ_11); their mean at holder j is N(μ, Σ_{2·1}/n_j) and, independent of it, their scatter is
+W(Σ_{2·1}, n_j − 1). The densities below stay as they are, up to constants. Where rows may have been shrunk or left out, the first column
+holds their factors α ≤ 1 and is taken for normal with mean 0 like the others; features still have the mean μα given α.
+
 One iteration draws Σ | S; moves every S_j by Metropolis–Hastings; draws θ | S, σ²; moves σ² by a random walk on its logarithm.
 Alparslan, Yıldırım and Birbil (2023), Algorithm 1, there called MCMC-normalX; adaptation ends with warm-up here.
 """
@@ -69,17 +75,19 @@ class Info(NamedTuple):
 
 
 def problem_of(evidence: Evidence, prior: Prior) -> Problem:
-    """Exact evidence gets a noise so small (`VANISHING`) that it stands for none."""
+    """Exact evidence gets a noise so small (`VANISHING`) that it stands for none; a constant column's entry of Ŝ_j becomes n_j."""
     size = VANISHING * np.maximum(np.trace(evidence.grams, axis1=1, axis2=2) / evidence.d, 1e-6)
     diagonal, off = np.maximum(evidence.gram_sd, size), np.maximum(evidence.off_diagonal_sd, size)
     gram_sds = np.where(np.eye(evidence.d, dtype=bool), diagonal[:, None, None], off[:, None, None])
-    precision = np.linalg.inv(prior.covariance)
+    precision, counts, grams = np.linalg.inv(prior.covariance), whole_counts(evidence), evidence.grams.copy()
+    if evidence.constant:
+        grams[:, 0, 0] = counts
     parts = (
-        evidence.grams,
+        grams,
         evidence.moments,
         gram_sds,
         np.maximum(evidence.moment_sd, size) ** 2,
-        whole_counts(evidence),
+        counts,
         precision,
         precision @ prior.mean,
         prior.shape,
@@ -101,6 +109,19 @@ def whole_counts(evidence: Evidence) -> NDArray[np.float64]:
         message = f"normal-x needs {evidence.d} rows or more, one per column, from every holder: leave small ones out, or choose fixed-s"
         raise MethodError(message)
     return np.maximum(np.round(evidence.counts), evidence.d)
+
+
+def positive_factor(grams: jax.Array, least: jax.Array, *, constant: bool) -> jax.Array:
+    """Cholesky factors of matrices whose eigenvalues are raised to `least`, (J, 1); those of the Schur complement of a known entry."""
+    if constant:
+        first = grams[..., :1] / jnp.sqrt(grams[:, :1, :1])
+        if grams.shape[-1] == 1:
+            return first
+        rest = (grams - first @ first.swapaxes(-1, -2))[:, 1:, 1:]
+        return jnp.concatenate([first, jnp.pad(positive_factor(rest, least, constant=False), ((0, 0), (1, 0), (0, 0)))], -1)
+    values, vectors = jnp.linalg.eigh(grams)
+    factor: jax.Array = jnp.linalg.cholesky((vectors * jnp.maximum(values, least)[:, None, :]) @ vectors.swapaxes(-1, -2))
+    return factor
 
 
 def covariance_factor(matrix: jax.Array, noise_variance: jax.Array, problem: Problem) -> jax.Array:
@@ -223,6 +244,7 @@ def move_variance(chance: tuple[jax.Array, jax.Array], state: State, moments: Mo
 class NormalX:
     """Σ, then every S_j, then θ, then σ²."""
 
+    constant: bool = False  # whether the first column is 1 in every row
     blocks: ClassVar[tuple[str, ...]] = ("grams", "noise_variance")
 
     def init(self, key: jax.Array, problem: Problem) -> State:
@@ -233,12 +255,13 @@ class NormalX:
         key_gram, key_normal, key_variance = random.split(key, 3)
         d = problem.shift.shape[0]
         upper = jnp.triu(random.normal(key_gram, problem.grams.shape))
-        values, vectors = jnp.linalg.eigh(problem.grams + problem.gram_sds * (upper + jnp.triu(upper, 1).swapaxes(-1, -2)))
-        values = jnp.maximum(values, problem.gram_sds[:, 0, :1])
-        matrix = (vectors * values[:, None, :]) @ vectors.swapaxes(-1, -2)
+        upper = upper.at[:, 0, 0].set(0.0) if self.constant else upper
+        noisy = problem.grams + problem.gram_sds * (upper + jnp.triu(upper, 1).swapaxes(-1, -2))
+        factor = positive_factor(noisy, problem.gram_sds[:, 0, :1], constant=self.constant)
+        matrix = factor @ factor.swapaxes(-1, -2)
         normal = random.normal(key_normal, (d + 1,))
         noise_variance = jnp.exp(normal[0]) * problem.rate / gamma(key_variance, problem.shape)
-        grams = Grams(matrix, jnp.linalg.cholesky(matrix), covariance_factor(matrix, noise_variance, problem))
+        grams = Grams(matrix, factor, covariance_factor(matrix, noise_variance, problem))
         no_data = Moments(jnp.zeros((1, d, d)), jnp.zeros((1, d)))
         theta = draw_theta(normal[1:], no_data, problem)
         return State(theta, noise_variance, grams, jnp.eye(d), -0.5 * jnp.log(problem.counts), jnp.zeros(()))
@@ -251,7 +274,8 @@ class NormalX:
         degrees = jnp.append(proposal_degrees(state.log_spread, d), problem.feature_degrees + problem.counts.sum())
         factors = bartlett(key_bartlett, degrees, d)
         state = state._replace(feature_precision=draw_feature_precision(factors[-1], state.grams, problem))
-        grams, gram_acceptance = move_grams(uniform[1:], state, factors[:-1], problem)
+        proposals = factors[:-1].at[:, 0, 0].set(jnp.sqrt(degrees[:-1])) if self.constant else factors[:-1]  # S_j,11 stays n_j
+        grams, gram_acceptance = move_grams(uniform[1:], state, proposals, problem)
         moments = whitened(grams, problem)
         state = state._replace(grams=grams, theta=draw_theta(normal[1:], moments, problem))
         state, acceptance = move_variance((normal[0], uniform[0]), state, moments, problem)
@@ -262,7 +286,7 @@ class NormalX:
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     """Draws of θ and σ² by the paper's kernel."""
-    return run(NormalX(), problem_of(evidence, prior), settings)
+    return run(NormalX(evidence.constant), problem_of(evidence, prior), settings)
 
 
 def fit_by_sampler(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:

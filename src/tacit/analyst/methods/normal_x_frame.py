@@ -1,17 +1,21 @@
 r"""Coordinates in which the posterior of `normal-x` is nearly N(0, I).
 
 A frame is a smooth bijection between coordinates and (Σ, S_1..J), chosen from the evidence once: it decides how fast a chain mixes, and
-nothing else. Everything is first rotated into the eigenbasis of the pooled Gram matrix, largest eigenvalue first. Then
+nothing else. Everything is first rotated into the eigenbasis of the pooled Gram matrix, largest eigenvalue first; a constant column stays
+the first axis, and the rest is rotated into the eigenbasis of the pooled covariance matrix. Then
 
 - Σ is a chain of regressions, column k on those before it: $\Sigma = AA'$, $A^{-1} = D^{-1/2}(I - B)$, where B is strictly lower
   triangular with rows β_k, and D = diag(δ). The prior IW(Λ, κ) says $\delta_k \sim IG(\nu_k/2, \lambda_k/2)$ and
-  $\beta_k\mid\delta_k \sim N(b_k, \delta_k\Lambda_{<k}^{-1})$; the evidence says about $\beta_{ki} = 0 \pm p_{ki}^{-1/2}$. Coordinates
-  of β_k standardise the product of the two at the present δ_k: they are those of the prior where noise swamps the data, those of
-  the data where it does not, and there is no funnel between.
+  $\beta_k\mid\delta_k \sim N(b_k, \delta_k\Lambda_{<k}^{-1})$; the evidence says about $\beta_{ki} = 0 \pm p_{ki}^{-1/2}$ or, of a
+  constant column i = 1, $\mu_k = \beta_{k1} + \sum_{1<i<k}\beta_{ki}\mu_i = \hat\mu_k \pm p_{k1}^{-1/2}$. Coordinates of
+  β_k standardise the product of the two at the present δ_k: they are those of the prior where noise swamps the data, those of the data
+  where it does not, and there is no funnel between.
 - $S_j = F_jF_j'$, $F_j = AT_j$, T_j lower triangular, $T_{ii}^2 \sim \chi^2(n_j - i + 1)$, $T_{ik} \sim N(0, 1)$ (Bartlett 1933). With
   $\tilde F_j$ the Cholesky factor of $\hat S_j$ made positive definite, the coordinates are $(T_j - w_j\circ A^{-1}\tilde F_j)/r_j$, with
   logarithms on the diagonal. w = 0 is non-centred and w = 1 centred; w = signal / (signal + noise) here, entry by entry
   (Papaspiliopoulos, Roberts and Sköld 2007).
+
+With a constant column δ_1 = 1 and $T_{11} = \sqrt{n_j}$ are known and have no coordinate: 0 stands in their place.
 """
 
 from typing import NamedTuple
@@ -19,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.methods.normal_x import Problem
+from tacit.analyst.methods.normal_x import Problem, positive_factor
 from tacit.analyst.sampling import double_precision, jax, jnp
 
 WIDEST, GRID = 25.0, np.linspace(-1.0, 1.0, 1001)  # grid for a pilot of log δ_k: half its width, and its shape
@@ -38,6 +42,7 @@ class Frame(NamedTuple):
     axes: jax.Array  # (d, d, d): V_k, k first, padded with 0: β_k = V_kγ_k, and γ_k | δ_k ~ N(c_k, δ_kI) under the prior
     centre: jax.Array  # (d, d): c_k
     information: jax.Array  # (d, d): ι_ki, of the evidence about γ_ki; 0 on and above the diagonal
+    estimate: jax.Array  # (d, d): e_ki, where the evidence puts γ_ki
     factors: jax.Array  # (J, d, d): F̃_j
     weight: jax.Array  # (J, d, d): w_j
     spread: jax.Array  # (J, d, d): r_j
@@ -50,19 +55,41 @@ class Framed(NamedTuple):
     frame: Frame
 
 
-def in_frame(problem: Problem) -> Framed:
-    """Choose the frame of a problem."""
+class Pilot(NamedTuple):
+    """What pooled releases say of Σ, in the rotated basis: about diag(δ) with a mean that is 0 unless there is a constant column."""
+
+    delta: Array  # (d,)
+    mean: Array  # (d,): μ̂, after the constant column, whose own place holds 0
+    inflation: Array  # (d, d): variance of the noise in an entry of a covariance matrix, over that in the entry of Ŝ_j
+
+
+def in_frame(problem: Problem, *, constant: bool = False) -> Framed:
+    """Choose the frame of a problem, whose first column may be a constant 1."""
     with double_precision():
-        pilot, noise = pooled(problem)
-        values, vectors = np.linalg.eigh(pilot)
-        values, q = without_noise(values[::-1], noise), jnp.asarray(vectors[:, ::-1])
-        problem = rotated(problem, q)
-        degrees: Array = float(problem.feature_degrees) - len(values) + 1 + np.arange(len(values), dtype=np.float64)
+        matrix, noise = pooled(problem)
+        first, d = int(constant), len(matrix)
+        mean = matrix[first:, 0] * first
+        values, vectors = np.linalg.eigh(matrix[first:, first:] - np.outer(mean, mean))
+        q: Array = np.eye(d)
+        q[first:, first:] = vectors[:, ::-1]
+        values = np.concatenate([np.ones(first), without_noise(values[::-1], noise)])
+        problem = rotated(problem, jnp.asarray(q))
+        degrees: Array = float(problem.feature_degrees) - d + 1 + np.arange(d, dtype=np.float64)
         scale: Array = np.diagonal(np.linalg.cholesky(np.asarray(problem.feature_scale))) ** 2
-        log_centre, log_spread = pilot_variances(values, degrees, scale, problem)
-        delta = np.exp(log_centre)
-        parts = (q, degrees, scale, log_centre, log_spread, *regressions(delta, problem), *gram_coordinates(delta, problem))
+        pilot = Pilot(values, *centring(mean @ vectors[:, ::-1], first))
+        log_centre, log_spread = pilot_variances(pilot, degrees, scale, problem)
+        log_centre[:first] = 0.0
+        pilot = pilot._replace(delta=np.exp(log_centre))
+        grams = gram_coordinates(pilot, problem, constant=constant)
+        parts = (q, degrees, scale, log_centre, log_spread, *regressions(pilot, problem), *grams)
         return Framed(problem, Frame(*map(jnp.asarray, parts)))
+
+
+def centring(mean: Array, first: int) -> tuple[Array, Array]:
+    r"""The mean in its place, and inflation of noise in $\hat S_{ik}/n - \hat\mu_i\hat\mu_k$: $1 + \mu_i^2 + \mu_k^2$ in variance."""
+    inflation = np.ones((first + len(mean),) * 2)
+    inflation[first:, first:] += mean[:, None] ** 2 + mean**2
+    return np.concatenate([np.zeros(first), mean]), inflation
 
 
 def pooled(problem: Problem) -> tuple[Array, float]:
@@ -98,25 +125,26 @@ def rotated(problem: Problem, q: jax.Array) -> Problem:
     )
 
 
-def precision_of_features(pairs: Array, sds: jax.Array, problem: Problem) -> Array:
-    r"""Precision of the evidence about an entry of Σ: $\sum_jn_j^2/(\text{sd}_j^2 + n_jv)$, v the variance `pairs` of one row's share."""
-    counts = np.asarray(problem.counts).reshape(-1, *(1,) * pairs.ndim)
-    precision: Array = np.sum(counts**2 / (np.asarray(sds).reshape(counts.shape) ** 2 + counts * pairs), 0)
+def precision_of_features(pairs: Array, inflation: Array, sds: jax.Array, problem: Problem) -> Array:
+    r"""Precision of evidence about an entry of Σ: $\sum_jn_j^2/(f\,\text{sd}_j^2 + n_jv)$, v = `pairs` the variance of a row's share."""
+    counts = np.asarray(problem.counts)[:, None, None]
+    precision: Array = np.sum(counts**2 / (inflation * np.asarray(sds)[:, None, None] ** 2 + counts * pairs), 0)
     return precision
 
 
-def pilot_variances(values: Array, degrees: Array, scale: Array, problem: Problem) -> tuple[Array, Array]:
+def pilot_variances(pilot: Pilot, degrees: Array, scale: Array, problem: Problem) -> tuple[Array, Array]:
     r"""Mean and sd of log δ_k under IG(ν_k/2, λ_k/2) and an eigenvalue of the pooled matrix $\sim N(\delta_k, 1/\text{precision})$.
 
     On a grid that closes in on the mass in three rounds; no sd is below that from exact Gram matrices.
     """
+    values, inflation = pilot.delta[:, None], np.diagonal(pilot.inflation)[:, None]
     mean, width = np.log(scale / degrees), np.full(len(scale), WIDEST)
     least = np.sqrt(2 / (degrees + float(problem.counts.sum())))
     for _ in range(3):
         logs = mean[:, None] + width[:, None] * GRID
         delta = np.exp(logs)
-        precision = precision_of_features(2 * delta**2, problem.gram_sds[:, 0, 0], problem)
-        log_density = np.log(precision) - precision * (delta - values[:, None]) ** 2 - degrees[:, None] * logs - scale[:, None] / delta
+        precision = precision_of_features(2 * delta**2, inflation, problem.gram_sds[:, 0, 0], problem)
+        log_density = np.log(precision) - precision * (delta - values) ** 2 - degrees[:, None] * logs - scale[:, None] / delta
         mass = np.exp((log_density - log_density.max(1, keepdims=True)) / 2)
         mass /= mass.sum(1, keepdims=True)
         mean = np.sum(mass * logs, 1)
@@ -125,34 +153,41 @@ def pilot_variances(values: Array, degrees: Array, scale: Array, problem: Proble
     return mean, np.maximum(sd, least)
 
 
-def regressions(delta: Array, problem: Problem) -> tuple[Array, Array, Array]:
-    r"""V_k, c_k and ι_k, for every k.
+def regressions(pilot: Pilot, problem: Problem) -> tuple[Array, Array, Array, Array]:
+    r"""V_k, c_k, ι_k and e_k, for every k.
 
-    $\Lambda_{<k} = LL'$, $L^{-1}\operatorname{diag}(p_k)L'^{-1} = U\operatorname{diag}(\iota_k)U'$, $V = L'^{-1}U$,
-    $c = U'L^{-1}\Lambda_{<k,k}$, with p_ki = δ_i² times the precision of the evidence about Σ_ki.
+    The evidence says Mβ_k = (μ̂_k, 0, …) with precisions p_k, p_ki = δ_i² times that of the evidence about Σ_ki; M is the identity with
+    the μ̂_i, 1 < i < k, in its first row. $\Lambda_{<k} = LL'$,
+    $L^{-1}M'\operatorname{diag}(p_k)ML'^{-1} = U\operatorname{diag}(\iota_k)U'$, $V = L'^{-1}U$,
+    $c = U'L^{-1}\Lambda_{<k,k}$, $e = U'L'(\hat\mu_k, 0, …)$.
     """
-    d, scale = len(delta), np.asarray(problem.feature_scale)
-    precision = delta**2 * precision_of_features(np.outer(delta, delta), problem.gram_sds[:, 0, -1], problem)
-    axes, centre, information = np.zeros((d, d, d)), np.zeros((d, d)), np.zeros((d, d))
+    delta, mean, scale = pilot.delta, pilot.mean, np.asarray(problem.feature_scale)
+    d = len(delta)
+    precision = delta**2 * precision_of_features(np.outer(delta, delta), pilot.inflation, problem.gram_sds[:, 0, -1], problem)
+    axes, centre, information, estimate = np.zeros((d, d, d)), np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
     for k in range(1, d):
-        inverse = np.linalg.inv(np.linalg.cholesky(scale[:k, :k]))
-        values, vectors = np.linalg.eigh((inverse * precision[k, :k]) @ inverse.T)
+        root = np.linalg.cholesky(scale[:k, :k])
+        inverse = np.linalg.inv(root)
+        moved = np.eye(k)
+        moved[0, 1:] = mean[1:k]
+        seen = moved @ inverse.T
+        values, vectors = np.linalg.eigh((seen.T * precision[k, :k]) @ seen)
         axes[k, :k, :k] = inverse.T @ vectors
         centre[k, :k] = vectors.T @ inverse @ scale[:k, k]
         information[k, :k] = np.maximum(values, 0.0)
-    return axes, centre, information
+        estimate[k, :k] = vectors.T @ root[0] * mean[k]
+    return axes, centre, information, estimate
 
 
-def gram_coordinates(delta: Array, problem: Problem) -> tuple[Array, Array, Array]:
+def gram_coordinates(pilot: Pilot, problem: Problem, *, constant: bool) -> tuple[Array, Array, Array]:
     r"""F̃_j, w_j and r_j: with $v_{ik} = n_j\delta_i\delta_k(1 + [i = k])$ the variance of an entry of S_j, w = v/(v + sd²).
 
-    r² is 1 − w times the prior variance: 1 below the diagonal, about 1/(2(n_j − i + 1)) for log T_ii.
+    r² is 1 − w times the prior variance: 1 below the diagonal, about 1/(2(n_j − i + 1)) for log T_ii. A known T_11 has w = 1.
     """
-    diagonal = np.eye(len(delta), dtype=bool)
-    counts, sds, grams = (np.asarray(part) for part in (problem.counts[:, None, None], problem.gram_sds, problem.grams))
-    values, vectors = np.linalg.eigh(grams)
-    raised = np.maximum(values, sds[:, 0, :1])
-    factors = np.linalg.cholesky((vectors * raised[:, None, :]) @ vectors.swapaxes(-1, -2))
-    signal, noise = counts * np.outer(delta, delta) * (1 + diagonal), sds**2
+    delta, diagonal = pilot.delta, np.eye(len(pilot.delta), dtype=bool)
+    counts, sds = np.asarray(problem.counts)[:, None, None], np.asarray(problem.gram_sds)
+    factors = np.asarray(positive_factor(problem.grams, problem.gram_sds[:, 0, :1], constant=constant))
+    signal, noise = counts * np.outer(delta, delta) * (1 + diagonal), pilot.inflation * sds**2
+    noise[:, 0, 0] *= not constant
     variance = np.where(diagonal, 0.5 / (counts - np.arange(len(delta))), 1.0)
     return factors, np.tril(signal / (signal + noise)), np.sqrt(variance * noise / (signal + noise))

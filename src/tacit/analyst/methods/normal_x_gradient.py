@@ -53,23 +53,27 @@ class Info(NamedTuple):
 
 
 def triangle(entries: jax.Array, d: int) -> jax.Array:
-    """Lower triangular matrices from d(d + 1)/2 entries each, in an order that needs no scatter."""
+    """Lower triangular matrices from d(d + 1)/2 entries each, in an order that needs no scatter; the first is 0 where one is missing."""
+    if entries.shape[-1] < d * (d + 1) // 2:
+        entries = jnp.concatenate([entries[..., :d], jnp.zeros((*entries.shape[:-1], 1)), entries[..., d:]], -1)
     return jnp.tril(jnp.concatenate([entries[..., d:], entries[..., ::-1]], -1).reshape(*entries.shape[:-1], d, d))
 
 
 def feature_root(entries: jax.Array, frame: Frame) -> tuple[jax.Array, jax.Array]:
     r"""A⁻¹ from its coordinates ε, and their log-density under the prior.
 
-    log δ_k is affine in ε_kk; $\gamma_{ki} = c_{ki}/q_{ki} + \epsilon_{ki}\sqrt{\delta_k/q_{ki}}$, $q_{ki} = 1 + \iota_{ki}\delta_k$. The
-    density is $-\frac12\sum_k[\nu_k\log\delta_k + \lambda_k/\delta_k + \sum_{i<k}((\gamma_{ki} - c_{ki})^2/\delta_k + \log q_{ki})]$,
-    whose last term is the prior's log δ_k less the Jacobian of γ.
+    log δ_k is affine in ε_kk; $\gamma_{ki} = (c_{ki} + \iota_{ki}\delta_ke_{ki})/q_{ki} + \epsilon_{ki}\sqrt{\delta_k/q_{ki}}$,
+    $q_{ki} = 1 + \iota_{ki}\delta_k$. The density is
+    $-\frac12\sum_k[\nu_k\log\delta_k + \lambda_k/\delta_k + \sum_{i<k}((\gamma_{ki} - c_{ki})^2/\delta_k + \log q_{ki})]$, whose last
+    term is the prior's log δ_k less the Jacobian of γ.
     """
     d = frame.degrees.shape[0]
     matrix = triangle(entries, d)
     log_delta = frame.log_centre + frame.log_spread * jnp.diagonal(matrix)
     delta = jnp.exp(log_delta)[:, None]
-    certainty = 1 + frame.information * delta
-    gamma = jnp.tril((frame.centre + matrix * jnp.sqrt(delta * certainty)) / certainty, -1)
+    weight = frame.information * delta
+    certainty = 1 + weight
+    gamma = jnp.tril((frame.centre + weight * frame.estimate + matrix * jnp.sqrt(delta * certainty)) / certainty, -1)
     terms = jnp.sum((gamma - frame.centre) ** 2 / delta + jnp.log(certainty))
     density = -0.5 * (frame.degrees @ log_delta + jnp.sum(frame.scale / delta[:, 0]) + terms)
     return (jnp.eye(d) - jnp.einsum("kil,kl->ki", frame.axes, gamma)) / jnp.sqrt(delta), density
@@ -168,12 +172,13 @@ def with_theta(normal: jax.Array, state: State, framed: Framed) -> State:
 class Hamiltonian:
     """One trajectory, then θ. The second rate is the share of trajectories that did not diverge."""
 
+    constant: bool = False  # whether the first column is 1 in every row
     blocks: ClassVar[tuple[str, ...]] = ("trajectory", "undiverged")
 
     def init(self, key: jax.Array, framed: Framed) -> State:
         """Coordinates from a normal law: that of σ² and Σ twice as wide as the posterior, those of S_j as wide."""
         holders, d = framed.problem.moments.shape
-        each = d * (d + 1) // 2
+        each = d * (d + 1) // 2 - self.constant
         normal = random.normal(key, (1 + (holders + 1) * each + d,))
         position = normal[:-d].at[: 1 + each].multiply(OVERDISPERSION)
         tuning = jnp.full((), np.log(FIRST_STEP)), jnp.zeros(1 + each), jnp.ones(1 + each)
@@ -197,4 +202,5 @@ class Hamiltonian:
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     """Draws of θ and σ²."""
-    return run(Hamiltonian(), in_frame(problem_of(evidence, prior)), settings)
+    framed = in_frame(problem_of(evidence, prior), constant=evidence.constant)
+    return run(Hamiltonian(evidence.constant), framed, settings)
