@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.holder.encode import GRID_BITS, Diagnostics, Encoder
+from tacit.columns import GRID_BITS
+from tacit.holder.encode import Diagnostics, Encoder
 from tacit.study import Study
 
 STEP_BITS = 2 * GRID_BITS
