@@ -55,3 +55,11 @@ def test_the_terms_of_the_study_page():
     features = "".join(f'[[features]]\nname = "{name}"\n{kind}\n' for name, kind in columns)
     head = 'name = "s"\nepsilon = 1\ndelta = 1e-6\n[response]\nname = "y"\nrange = [0, 1]\n'
     assert Study.from_toml(head + features + terms).columns[-1] == "log(income):sex[m]"
+
+
+def test_the_estimators_page(tmp_path):
+    first, second = blocks("estimator.md", None, "python")
+    printed = run(first, tmp_path).splitlines()
+    assert printed[0].endswith(" (3,) (3,)")
+    assert any(line.startswith("age ") for line in printed)
+    assert run(second, tmp_path).splitlines() == expected(second)
