@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -278,3 +280,17 @@ def test_it_works_in_a_pipeline():
     frame, y = rows(count=3000)
     pipeline = make_pipeline(FunctionTransformer(np.log), estimator(ranges=(np.log(10), np.log(100)))).fit(frame.to_numpy(), y)
     assert pipeline.score(frame.to_numpy(), y) > 0.7
+
+
+def test_without_scikit_learn_the_extra_is_named():
+    code = """
+import sys
+sys.modules["sklearn"] = None
+import tacit
+try:
+    tacit.PrivateBayesianRegression
+except tacit.TacitError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'\n"

@@ -18,8 +18,9 @@ from tacit.analyst.posterior import Posterior
 from tacit.analyst.units import user_units
 from tacit.errors import StudyError
 from tacit.functions import FUNCTIONS
+from tacit.plan import forecast
 from tacit.rows.design import Design
-from tacit.simulation import exact, simulate
+from tacit.simulation import exact, simulate, simulate_scales
 from tacit.study import Study
 from tacit.study_file import study_toml
 
@@ -278,6 +279,29 @@ except tacit.TacitError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["5", "a formula needs formulaic: install it with pip install 'tacit[formula]'"]
+
+
+def test_a_formula_can_be_planned():
+    study = study_of("log(days) ~ age * sex + poly(bmi, 2) + log(income)")
+    few, many = (forecast(study, [count], [1.0])[0] for count in (2_000, 50_000))
+    assert many.names == ("(intercept)", "age", "sex[male]", "bmi", "bmi^2", "log(income)", "age:sex[male]")
+    assert (many.scaled_widths < few.scaled_widths).all()
+
+
+def test_terms_take_the_typical_intervals_of_a_first_stage():
+    """The second study keeps the terms; each follows its feature's typical interval, and rows still add up exactly."""
+    columns = {"days": (1, 30), "income": (1, 1e6), "age": (0, 1000), "sex": ["female", "male"]}
+    study = Study.from_formula("days ~ age * sex + poly(age, 3) + log(income)", columns, scales_share=0.2, **BUDGET | {"epsilon": 5.0})
+    frame = rows(0, 20_000)
+    second = tacit.fix_scales([simulate_scales(study, frame, np.random.default_rng(0), holder="north")], allow_simulated=True)
+    assert second.terms == study.terms
+    age = second.features[[feature.name for feature in second.features].index("age")]
+    assert age.typical is not None
+    assert 10 < age.typical[1] - age.typical[0] < 200
+    [cubic] = [product for product in second.products if product.columns == ("legendre(age, 3)",)]
+    assert cubic.size > 100
+    release = simulate(second, frame, np.random.default_rng(1), holder="north")
+    assert tacit.fit(tacit.collect([release], allow_simulated=True)).names() == user_units(study).names
 
 
 # Refusals.
