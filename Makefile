@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/release_form.py --check
 	$(BIN)/python benchmarks/scales.py --check
 	$(BIN)/python benchmarks/stream.py --check
+	$(BIN)/python benchmarks/formula.py --check
 	$(BIN)/python benchmarks/coverage.py --check
 	$(BIN)/python benchmarks/robustness.py --check
 
