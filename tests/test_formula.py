@@ -3,7 +3,9 @@
 import math
 import subprocess
 import sys
+import tomllib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -235,6 +237,13 @@ def test_terms_read_as_what_they_are():
         {"product": ["age", "sex"]},
     ]
     assert study.columns == ("(intercept)", "age", "sex[male]", "log(income)", "bmi", "legendre(bmi, 2)", "age:sex[male]")
+
+
+def test_the_terms_of_the_documentation_are_a_study():
+    page = (Path(__file__).parents[1] / "docs" / "study.md").read_text(encoding="utf-8").split("## Formulas")[1]
+    terms = tomllib.loads(page.split("```toml")[1].split("```")[0])
+    study = Study.from_document(study_of("days ~ age + sex + bmi + income").document() | terms)
+    assert study.columns == ("(intercept)", "age", "age:sex[male]", "legendre(bmi, 2)", "log(income):sex[male]")
 
 
 def test_columns_may_state_everything_that_a_feature_may():
