@@ -76,7 +76,17 @@ def express(named: Sequence[Sum], wanted: Sequence[Sum]) -> Basis:
 
 
 def _solve(basis: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.linalg.lstsq(basis, target)[0], dtype=np.float64)
+    """Least squares; a column that is one monomial takes what is left of its row, so that few columns remain to be solved for."""
+    alone = np.flatnonzero(np.count_nonzero(basis, axis=0) == 1)
+    rows, first = np.unique(np.abs(basis[:, alone]).argmax(axis=0), return_index=True)
+    alone = alone[first]
+    others, open_rows = np.delete(np.arange(basis.shape[1]), alone), np.delete(np.arange(basis.shape[0]), rows)
+    solution = np.zeros((basis.shape[1], target.shape[1]))
+    if len(others) and len(open_rows):
+        solution[others] = np.linalg.lstsq(basis[np.ix_(open_rows, others)], target[open_rows])[0]
+    left = target[rows] - basis[np.ix_(rows, others)] @ solution[others]
+    solution[alone] = left / basis[rows, alone][:, None]
+    return solution
 
 
 def _rows(columns: Iterable[Sum]) -> list[Monomial]:
