@@ -17,8 +17,9 @@ from numpy.testing import assert_allclose
 import tacit
 from tacit.analyst.methods import method_named
 from tacit.analyst.posterior import Posterior
+from tacit.analyst.report import report
 from tacit.analyst.units import user_units
-from tacit.errors import StudyError
+from tacit.errors import PosteriorError, StudyError
 from tacit.functions import FUNCTIONS
 from tacit.plan import forecast
 from tacit.rows.design import Design
@@ -192,6 +193,19 @@ def test_private_coefficients_cover_those_of_the_raw_formula():
     assert posterior.names() == ("(intercept)", "age", "sex[male]", "bmi", "bmi^2", "age:sex[male]")
     assert (np.abs(posterior.mean() - [truth[name] for name in posterior.names()]) / posterior.sd()).max() < 4
     assert posterior.sd()[1] < 0.1
+
+
+def test_predictions_and_reports_of_a_formula():
+    """Prediction follows the encoded columns, in the units of log(days); a report, which speaks of plain columns, is refused."""
+    study, frame = study_of("log(days) ~ age * sex + poly(bmi, 2)", epsilon=5.0), rows(1, 20_000)
+    posterior = tacit.fit(tacit.collect([simulate(study, frame, np.random.default_rng(0), holder="north")], allow_simulated=True))
+    raw = np.column_stack([column(name, frame[:5]) for name in posterior.names()])
+    found = posterior.predict(frame[:5].drop(columns="days"))
+    assert_allclose(found["mean"].to_numpy(), raw @ posterior.mean(), rtol=1e-6)
+    assert "of log(days)" in str(posterior.summary())
+    assert len(posterior.units("contrast").names) == study.d - 1
+    with pytest.raises(PosteriorError, match="a report puts plain columns into words"):
+        report(posterior)
 
 
 def test_a_study_by_hand_says_what_centring_implies():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.expansion import ONE, Monomial, encoded, express, raw, sizes
 from tacit.study import INTERCEPT, Study
+from tacit.terms import Product
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,20 @@ def scaled_units(study: Study) -> Units:
 
 
 def contrast_units(study: Study) -> Units:
-    """The response's units: the top of a feature's (typical) range against its bottom, a level against the reference."""
+    """The response's units: the top of a column's (typical) range against its bottom, a level against the reference.
+
+    A derived column's range is taken as [−1, 1], which products of centred columns and polynomials of odd degree fill.
+    """
     _, response = study.response.mapping
     first = int(study.intercept)
-    spans = np.array([2.0 if feature.levels is None else 1.0 for feature in study.features for _ in feature.columns])
+    spans = np.array([_span(product) for product in study.products for _ in product.columns])
     matrix = np.zeros((study.d - first, study.d))
     matrix[:, first:] = response * np.diag(spans)
     return Units(study.columns[first:], matrix, np.zeros(study.d - first), response)
+
+
+def _span(product: Product) -> float:
+    return 2.0 if any(part.feature.range is not None for part in product.parts) else 1.0
 
 
 def user_units(study: Study) -> Units:
