@@ -43,6 +43,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/scales.py --check
 	$(BIN)/python benchmarks/stream.py --check
 	$(BIN)/python benchmarks/averaging.py --check
+	$(BIN)/python benchmarks/formula.py --check
 	$(BIN)/python benchmarks/coverage.py --check
 	$(BIN)/python benchmarks/robustness.py --check
 

@@ -22,22 +22,29 @@ ENTRY_POINTS = {"__init__", "__main__", "cli", "simulation", "demonstration", "a
 MAY_IMPORT = {
     "errors": set(),
     "privacy": {"privacy", "errors"},
-    "columns": set(),
-    "study": {"errors", "privacy", "columns"},
+    "budget": {"errors", "privacy"},
+    "functions": set(),
+    "columns": {"functions"},
+    "terms": {"functions", "columns"},
+    "expansion": {"terms"},
+    "study": {"errors", "privacy", "columns", "terms", "formula"},
     "study_file": {"study"},
     "explanation": {"study"},
+    "formula": {"errors", "functions", "columns", "terms", "expansion"},
     "document": {"errors", "privacy", "columns", "study", "signature"},
     "release": {"errors", "privacy", "columns", "study", "document"},
     "release_log": {"errors", "document", "release"},
     "scales": {"errors", "privacy", "columns", "study", "document"},
     "signature": {"errors", "document"},
-    "rows": {"errors", "columns", "study", "rows"},
-    "holder": {"errors", "privacy", "study", "document", "release", "release_log", "scales", "signature", "rows", "holder"},
+    "rows": {"errors", "functions", "columns", "terms", "study", "rows"},
+    "holder": {"errors", "privacy", "columns", "study", "document", "release", "release_log", "scales", "signature", "rows", "holder"},
     "analyst": {
         *(
             "errors",
             "privacy",
             "columns",
+            "terms",
+            "expansion",
             "study",
             "study_file",
             "explanation",
@@ -151,7 +158,21 @@ def test_data_never_names_code(path):
 
 # What is loaded when.
 
-HEAVY = {"jax", "matplotlib", "pandas", "polars", "arviz", "arviz_base", "arviz_stats", "blackjax", "numpyro", "opendp", "cryptography"}
+HEAVY = {
+    "formulaic",
+    "sklearn",
+    "jax",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "arviz",
+    "arviz_base",
+    "arviz_stats",
+    "blackjax",
+    "numpyro",
+    "opendp",
+    "cryptography",
+}
 
 
 def loaded(code):
@@ -216,7 +237,11 @@ def test_the_holders_side_uses_core_dependencies_only():
     for path in FILES:
         if place(path) in {
             "errors",
+            "budget",
+            "functions",
             "columns",
+            "terms",
+            "expansion",
             "study",
             "rows",
             "document",

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from tacit.analyst.posterior import Posterior
     from tacit.analyst.prior import Prior
     from tacit.analyst.scales import fix_scales
+    from tacit.budget import Budget
     from tacit.errors import TacitError
+    from tacit.estimator import PrivateBayesianRegression
     from tacit.holder.ledger import Ledger
     from tacit.holder.publish import publish
     from tacit.holder.scales import publish_scales
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
     from tacit.study import Study
 
 _HOMES = {
+    "Budget": "tacit.budget",
     "Collection": "tacit.analyst.collection",
     "Ledger": "tacit.holder.ledger",
     "Posterior": "tacit.analyst.posterior",
     "Prior": "tacit.analyst.prior",
+    "PrivateBayesianRegression": "tacit.estimator",
     "Release": "tacit.release",
     "ScalesRelease": "tacit.scales",
     "Settings": "tacit.analyst.method",
@@ -37,10 +41,12 @@ _HOMES = {
     "stream": "tacit.holder.stream",
 }
 __all__ = [
+    "Budget",
     "Collection",
     "Ledger",
     "Posterior",
     "Prior",
+    "PrivateBayesianRegression",
     "Release",
     "ScalesRelease",
     "Settings",

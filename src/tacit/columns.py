@@ -1,10 +1,26 @@
 """The columns of a study: the response, the features, and how each becomes numbers of a public range."""
 
+import math
 import unicodedata
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
+from tacit.functions import FunctionName, check, image, label
+
+GRID_BITS = 18
+GRID = 2.0**GRID_BITS
+"""Encoded rows are whole multiples of 1/GRID (holder/encode.py)."""
 MOST_STRETCH = 1e4
 """How many times wider than its typical interval a range may be."""
 
@@ -34,27 +50,56 @@ def _increasing(field: str, bounds: Range) -> None:
         raise ValueError(message)
 
 
-def _mapping(bounds: Range) -> tuple[float, float]:
-    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]."""
+def mapping_of(bounds: Range, *, centred: bool = True) -> tuple[float, float]:
+    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]; uncentred, zero and its largest size."""
     low, high = bounds
-    return low + (high - low) / 2, (high - low) / 2
+    return (low + (high - low) / 2, (high - low) / 2) if centred else (0.0, max(abs(low), abs(high)))
+
+
+def on_grid(size: float) -> float:
+    """A bound on entries once they are rounded to the grid: the next multiple of its step."""
+    return math.ceil(size * GRID) / GRID
 
 
 class Response(Document):
-    """The response and its public range, which is mapped to [−1, 1]."""
+    """The response and its public range, which is mapped to [−1, 1], perhaps after a function.
+
+    Not `centred`, it is divided by its largest size instead: for a model without a constant, which would have to be zero at zero.
+    """
 
     name: Name
     range: Annotated[Range, Field(strict=False)]
+    function: FunctionName | None = None
+    centred: bool = True
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         _increasing("range", self.range)
+        check(self.function, self.name, self.range)
         return self
+
+    @model_serializer(mode="wrap")
+    def _brief(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        usual = {"function": None, "centred": True}
+        return {name: value for name, value in handler(self).items() if name not in usual or value != usual[name]}
+
+    @property
+    def label(self) -> str:
+        """What is modelled: the response, or its function."""
+        return label(self.function, self.name)
 
     @property
     def mapping(self) -> tuple[float, float]:
         """Middle and half-width of what is mapped to [−1, 1]."""
-        return _mapping(self.range)
+        return mapping_of(image(self.function, self.range), centred=self.centred)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The range, mapped."""
+        if self.centred:
+            return -1.0, 1.0
+        low, high = image(self.function, self.range)
+        return low / self.mapping[1], high / self.mapping[1]
 
 
 class Feature(Document):
@@ -97,7 +142,7 @@ class Feature(Document):
     @property
     def mapping(self) -> tuple[float, float]:
         """Middle and half-width of what is mapped to [−1, 1], for a numeric feature."""
-        return _mapping(self.typical or self.range or (-1.0, 1.0))
+        return mapping_of(self.typical or self.range or (-1.0, 1.0))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -109,8 +154,8 @@ class Feature(Document):
 
     @property
     def longest(self) -> float:
-        """Largest norm of the feature's encoded columns."""
-        return max(map(abs, self.limits))
+        """Largest norm of the feature's encoded columns once they are rounded."""
+        return on_grid(max(map(abs, self.limits)))
 
     @property
     def all_levels(self) -> tuple[str, ...]:

@@ -9,13 +9,17 @@ their ranges, or depend on each other, give wider intervals.
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.analyst.forecast import expected, widths
 from tacit.analyst.posterior import Posterior
+from tacit.columns import Response
 from tacit.errors import StudyError
+from tacit.functions import FUNCTIONS, image
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import EPSILON_RANGE
+from tacit.rows.design import Design
 from tacit.rows.table import table_of
 from tacit.study import Study
 
@@ -70,28 +74,34 @@ def epsilon_for(study: Study, rows: list[int], width: float, guess: Guess | None
 
 def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: int) -> tuple[dict[str, NDArray[np.generic]], Array]:
     """A table evenly spread over the public domain, and the scaled coefficients behind its response."""
-    encoded: list[Array] = []
     table: dict[str, NDArray[np.generic]] = {}
     for feature in study.features:
         if feature.range is not None:
-            values = rng.uniform(-guess.fill, guess.fill, rows)
             middle, half = feature.mapping
-            table[feature.name] = middle + half * values
-            encoded.append(values)
+            table[feature.name] = middle + half * rng.uniform(-guess.fill, guess.fill, rows)
         else:
-            codes = rng.integers(len(feature.all_levels), size=rows)
-            table[feature.name] = np.array(feature.all_levels)[codes]
-            encoded += [(codes == k).astype(float) for k in range(1, len(feature.all_levels))]
-    x = np.array(encoded).reshape(len(encoded), rows)
-    spread = x.std(axis=1)
-    slopes = guess.response_sd * np.sqrt(guess.r_squared / max(len(encoded), 1)) / np.maximum(spread, 1e-9)
-    slopes *= np.where(np.arange(len(encoded)) % 2, -1.0, 1.0)
-    signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(encoded) else np.zeros(rows)
+            table[feature.name] = np.array(feature.all_levels)[rng.integers(len(feature.all_levels), size=rows)]
+    x = _encoded(study, table, rows)[int(study.intercept) :]
+    slopes = guess.response_sd * np.sqrt(guess.r_squared / max(len(x), 1)) / np.maximum(x.std(axis=1), 1e-9)
+    slopes *= np.where(np.arange(len(x)) % 2, -1.0, 1.0)
+    signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(x) else np.zeros(rows)
     y = np.clip(signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1)
-    middle, half = study.response.mapping
-    table[study.response.name] = middle + half * y
+    table[study.response.name] = _responses(study.response, y)
     constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
     return table, np.array([*constant, *slopes])
+
+
+def _encoded(study: Study, table: dict[str, NDArray[np.generic]], rows: int) -> Array:
+    """The study's design of a table, (d, rows)."""
+    batch = pa.RecordBatch.from_pydict(table) if table else pa.RecordBatch.from_pydict({"": np.zeros(rows)})
+    return np.hstack(list(Design(study, response=False).blocks(batch, rows)))
+
+
+def _responses(response: Response, scaled: Array) -> Array:
+    """Responses in the user's units, from values in [−1, 1] that stand for the whole range."""
+    low, high = image(response.function, response.range)
+    values: Array = low + (high - low) * (1 + scaled) / 2
+    return values if response.function is None else np.asarray(FUNCTIONS[response.function].inverse(values))
 
 
 def _imagine(study: Study, guess: Guess) -> Array:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -20,10 +21,12 @@ from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
+from tacit.terms import Product, Term, products_of
 
 INTERCEPT = "(intercept)"
 MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
+TOO_WIDE = f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included"
 LARGEST_ENTRY = 4.0
 """Largest entry of an encoded row after shrinking: what keeps sums of products exact (holder/encode.py)."""
 NEAR_SPHERE = 0.3
@@ -73,6 +76,7 @@ class Study(Document):
     missing: Missing = "drop"
     response: Response
     features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
+    terms: Annotated[tuple[Term, ...], Field(strict=False)] = ()
     release: ReleaseForm = ReleaseForm()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
@@ -83,19 +87,19 @@ class Study(Document):
         if len(set(names)) < len(names):
             message = "the names of response and features must all differ"
             raise ValueError(message)
+        self._check_terms(set(names[1:]))
         if len(set(self.columns)) < len(self.columns):
             message = "two encoded columns share a name: rename a feature or level"
             raise ValueError(message)
         if not 1 <= len(self.columns) <= MOST_COLUMNS:
-            message = f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included"
-            raise ValueError(message)
+            raise ValueError(TOO_WIDE)
         if self.intercept and self.release.row_radius is not None and self.release.row_radius < 1:
             message = "release.row_radius must be at least 1 with an intercept: below that only the unit changes"
             raise ValueError(message)
         if not 1e-3 <= self.response_weight * self.response_bound / self.row_radius <= 1e3:  # noqa: PLR2004
             message = "release.response_weight must lie within a factor 1000 of row_radius / response_bound"
             raise ValueError(message)
-        if any(min(self.row_radius, feature.longest) > LARGEST_ENTRY for feature in self.features):
+        if any(min(self.row_radius, product.longest) > LARGEST_ENTRY for product in self.products):
             message = f"release.row_radius must be at most {LARGEST_ENTRY:g} where a range is that many times wider than typical"
             raise ValueError(message)
         if (self.release.count or self.count) not in self._counts:
@@ -104,6 +108,25 @@ class Study(Document):
         if self.scales_share is not None:
             self._check_stages(self.stages)
         return self
+
+    def _check_terms(self, features: set[str]) -> None:
+        if not self.terms:
+            return
+        used = {factor.of for term in self.terms for factor in term.product}
+        if unknown := sorted(used ^ features):
+            rule = (
+                "is in no term: use it in one, or remove it" if unknown[0] in features else "is in a term but is no feature: add it to them"
+            )
+            message = f"terms: {unknown[0]!r} {rule}"
+            raise ValueError(message)
+        for product in self.products:
+            product.check()
+        if sum(product.width for product in self.products) > MOST_COLUMNS:  # before all their names are made
+            raise ValueError(TOO_WIDE)
+        raw = [column for product in self.products for column in product.raw_columns]
+        if len(set(raw)) < len(raw):
+            message = f"terms: {max(raw, key=raw.count)!r} is there twice: name each product, power and level once"
+            raise ValueError(message)
 
     def _check_stages(self, stages: tuple[float, float]) -> None:
         if not self.scaled or self.stage_one is not None:
@@ -116,9 +139,14 @@ class Study(Document):
     # The encoded row.
 
     @cached_property
+    def products(self) -> tuple[Product, ...]:
+        """The terms with their features; without terms, the features themselves."""
+        return products_of(self.features, self.terms)
+
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the d encoded columns, the intercept first."""
-        encoded = [column for feature in self.features for column in feature.columns]
+        encoded = [column for product in self.products for column in product.columns]
         return (INTERCEPT, *encoded) if self.intercept else tuple(encoded)
 
     @property
@@ -129,20 +157,25 @@ class Study(Document):
     @property
     def longest_row(self) -> float:
         """Largest norm of an encoded row: every numeric column at the end of its range, every category off its reference."""
-        return math.sqrt(self.intercept + math.fsum(feature.longest**2 for feature in self.features))
+        return math.sqrt(self.intercept + math.fsum(product.longest**2 for product in self.products))
 
     @cached_property
     def usual_row(self) -> float:
         """Root mean square norm of rows spread evenly over the (typical) public domain."""
-        squares = (1 / 3 if feature.levels is None else 1 - 1 / len(feature.all_levels) for feature in self.features)
-        return math.sqrt(self.intercept + math.fsum(squares))
+        return math.sqrt(self.intercept + math.fsum(product.mean_square for product in self.products))
+
+    @property
+    def _is_anchored(self) -> bool:
+        """Whether rows are kept from being short: by an intercept or, in a study with terms, by what stands in for it."""
+        return self.intercept or bool(self.terms)
 
     # The release form, defaults filled in.
 
     @cached_property
     def row_radius(self) -> float:
         """R: longer rows are shrunk to it. Default: a share of the usual row, and 1 at least with an intercept."""
-        default = max(NEAR_USUAL * self.usual_row, 1.0) if self.intercept else NEAR_SPHERE * self.usual_row
+        default = (NEAR_USUAL if self._is_anchored else NEAR_SPHERE) * self.usual_row
+        default = max(default, 1.0) if self.intercept else default
         return min(default if self.release.row_radius is None else self.release.row_radius, self.longest_row)
 
     @property
@@ -159,7 +192,7 @@ class Study(Document):
         """
         if self.release.response_bound is not None:
             return self.release.response_bound
-        return 1.0 if self.intercept else min(1.0, RESPONSE_SHARE * self.row_radius / self.usual_row)
+        return 1.0 if self._is_anchored else min(1.0, RESPONSE_SHARE * self.row_radius / self.usual_row)
 
     @property
     def response_weight(self) -> float:
@@ -233,9 +266,20 @@ class Study(Document):
 
     # The document.
 
+    @classmethod
+    def from_formula(cls, formula: str, columns: Mapping[str, object], **fields: object) -> Self:
+        """A study whose terms are a formula's, such as "days ~ age * sex + poly(bmi, 2)" (needs `tacit[formula]`).
+
+        `columns` gives each column its public range, as (18, 100), its levels, as ["female", "male"], or the fields of a feature
+        as a dictionary; the response needs a range. `fields` are the study's others: epsilon and delta at least.
+        """
+        from tacit.formula import document_of
+
+        return cls.from_document(document_of(formula, columns, fields))
+
     def document(self) -> dict[str, Any]:
         """The study as plain values with every default written out: what is hashed and embedded in releases."""
-        document = self.model_dump(mode="json")
+        document = self.model_dump(mode="json", exclude=None if self.terms else {"terms"})
         document["release"] |= {
             "row_radius": self.row_radius,
             "response_bound": self.response_bound,

@@ -9,12 +9,12 @@ from tacit.study import Study
 def study_toml(study: Study) -> str:
     """The text of a study file; the same study gives the same bytes."""
     document = _without_none(study.document())
-    blocks = [_lines({name: value for name, value in document.items() if not _is_table(value)})]
+    blocks = [table_lines({name: value for name, value in document.items() if not _is_table(value)})]
     for name, value in document.items():
         if isinstance(value, dict):
-            blocks.append(f"[{name}]\n" + _lines(value))
+            blocks.append(f"[{name}]\n" + table_lines(value))
         elif _is_table(value):
-            blocks += [f"[[{name}]]\n" + _lines(item) for item in value]
+            blocks += [f"[[{name}]]\n" + table_lines(item) for item in value]
     return "\n".join(blocks)
 
 
@@ -29,12 +29,15 @@ def _without_none(value: Any) -> Any:  # noqa: ANN401
     return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def _lines(table: dict[str, Any]) -> str:
+def table_lines(table: dict[str, Any]) -> str:
+    """The fields of a table, a line each."""
     return "".join(f"{name} = {_value(value)}\n" for name, value in table.items())
 
 
 def _value(value: object) -> str:
-    """A string, number, truth value or list of them; JSON's spelling is TOML's, but for the letter DEL."""
+    """A string, number, truth value, or list or inline table of them; JSON's spelling is TOML's, but for the letter DEL."""
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")

@@ -138,8 +138,29 @@ def test_study_new_writes_a_study_that_holds(tacit, house):
 
 
 @pytest.mark.parametrize(
+    ("formula", "columns", "intercept"),
+    [
+        ("days ~ age * sex", ("(intercept)", "age", "sex[male]", "age:sex[male]"), True),
+        ("log1p(days) ~ 0 + sex + poly(age, 2)", ("sex[female]", "sex[male]", "age", "legendre(age, 2)"), False),
+        ("days ~ sex + age", ("(intercept)", "sex[male]", "age"), True),
+        ("days ~ 0 + age:sex", ("age:sex[female]", "age:sex[male]"), False),
+    ],
+)
+def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
+    options = ("--response", "days:0..30", "--columns", "age:18..100", "--columns", "sex:female|male", "--formula", formula)
+    assert tacit("study", "new", *options, "--out", "new.toml")[0] == 0
+    study = Study.load(house / "new.toml")
+    assert (study.columns, study.intercept) == (columns, intercept)
+    described = {"days": (0, 30), "age": (18, 100), "sex": ["female", "male"]}
+    assert study.hash == Study.from_formula(formula, described, name="my-study", epsilon=1.0, delta=1e-6).hash
+    assert tacit("study", "check", "new.toml")[0] == 0
+
+
+@pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (["--formula", "days ~ age + bs(age, 3)"], "formula: 'bs(age, 3)' is not supported; a formula is made of"),
+        (["--formula", "days ~ age + bmi"], "formula: 'bmi' is not among the columns, which are days, age"),
         (["--response", "days"], "--response must be NAME:LOW..HIGH, such as days:0..30; got 'days'"),
         (["--response", "days:1..0"], "response: range must be [low, high] with low clearly below high"),
         (["--response", "days:0..1e999"], "response.range.1: input should be a finite number"),

@@ -96,7 +96,7 @@ def plot_pairs(posterior: Posterior, axes: "Sequence[Sequence[Axes]] | None", un
 
 
 def _axis_label(posterior: Posterior, units: UnitsName) -> str:
-    response = posterior.study.response.name
+    response = posterior.study.response.label
     return {
         "user": f"{response} per unit of the feature",
         "scaled": "scaled units",

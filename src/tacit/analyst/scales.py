@@ -21,6 +21,7 @@ from tacit.analyst.collection import check_together
 from tacit.columns import Feature
 from tacit.scales import ScalesRelease
 from tacit.study import LARGEST_ENTRY, Study
+from tacit.terms import products_of
 
 CLEAR = 4.0
 """A column's number of values must be at least so many standard deviations of its noise, or nothing is learnt."""
@@ -47,7 +48,7 @@ def fix_scales(releases: Iterable[ScalesRelease], *, allow_simulated: bool = Fal
     for feature in document["features"]:
         feature["typical"] = found.get(feature["name"], feature["typical"])
     document |= {"epsilon": study.stages[1], "scales_share": None, "stage_one": _hash(releases)}
-    document["release"] |= _radius(study, [Feature.model_validate(feature) for feature in document["features"]])
+    document["release"] |= _radius(study, tuple(Feature.model_validate(feature) for feature in document["features"]))
     return Study.from_document(document)
 
 
@@ -118,9 +119,9 @@ def _may_state(feature: Feature, interval: tuple[float, float]) -> bool:
     return True
 
 
-def _radius(study: Study, features: Sequence[Feature]) -> dict[str, Any]:
+def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
     """A smaller row radius, and response weight with it, where sums of rows this wide would not be exact (study.py)."""
-    if study.row_radius <= LARGEST_ENTRY or all(feature.longest <= LARGEST_ENTRY for feature in features):
+    if study.row_radius <= LARGEST_ENTRY or all(product.longest <= LARGEST_ENTRY for product in products_of(features, study.terms)):
         return {}
     return {"row_radius": LARGEST_ENTRY, "response_weight": study.response_weight * LARGEST_ENTRY / study.row_radius}
 

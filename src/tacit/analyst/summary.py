@@ -35,11 +35,18 @@ class Summary:
     residual_sd: float
     verdict: Verdict
     caveat: str
+    response: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; what is not a number is null."""
         rows = [{name: None if _absent(value) else value for name, value in asdict(row).items()} for row in self.rows]
-        facts = {"method": self.method, "units": self.units, "probability": self.probability, "coefficients": rows}
+        facts = {
+            "method": self.method,
+            "response": self.response,
+            "units": self.units,
+            "probability": self.probability,
+            "coefficients": rows,
+        }
         judged = {"verdict": self.verdict.name.lower(), "advice": self.verdict.value, "caveat": self.caveat}
         return facts | {"residual_sd": self.residual_sd} | judged
 
@@ -51,7 +58,11 @@ class Summary:
         cells = [heads] + [_cells(row, sampled=sampled) for row in self.rows]
         widths = [max(len(line[k]) for line in cells) for k in range(len(heads))]
         lines = ["  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]) for line in cells]
-        foot = [f"residual sd {self.residual_sd:.4g}; method {self.method}; {self.units} units", self.verdict.value, self.caveat]
+        foot = [
+            f"residual sd {self.residual_sd:.4g} of {self.response}; method {self.method}; {self.units} units",
+            self.verdict.value,
+            self.caveat,
+        ]
         return "\n".join([*lines, "", *(line for line in foot if line)])
 
 
@@ -78,7 +89,9 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         )
         for k, name in enumerate(posterior.names(units))
     )
-    return Summary(posterior.method, units, probability, rows, posterior.residual_sd(units), judgement, caveat)
+    return Summary(
+        posterior.method, units, probability, rows, posterior.residual_sd(units), judgement, caveat, posterior.study.response.label
+    )
 
 
 def _absent(value: str | float | None) -> bool:

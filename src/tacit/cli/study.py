@@ -20,6 +20,7 @@ app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_hel
 def new(
     response: Annotated[str, typer.Option(help="The response and its public range, as days:0..30.")],
     columns: Annotated[list[str], typer.Option(help="A feature: age:18..100 (numeric) or sex:female|male (categorical). Repeat it.")],
+    formula: Annotated[str | None, typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'.")] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
     epsilon: Annotated[float, typer.Option(help="Budget epsilon.")] = 1.0,
@@ -30,7 +31,12 @@ def new(
     Ranges and levels are public knowledge that all holders agree on. They are never read off data: that would
     leak it.
 
+    Without a formula each column is a term of its own. With one, products, polynomials and functions of columns get their limits from
+    the public ranges too (needs `tacit[formula]`; who publishes does not).
+
     Example: `tacit study new --response days:0..30 --columns age:18..100 --columns "sex:female|male"`
+
+    Example: `tacit study new --formula "days ~ age * sex" --response days:0..30 --columns age:18..100 --columns "sex:female|male"`
     """
     from tacit.cli.study_template import study_text
     from tacit.document import write_whole
@@ -39,7 +45,7 @@ def new(
     if os.path.lexists(out):
         message = f"{str(out)!r} exists already: choose another --out, or remove it"
         raise StudyError(message)
-    text = study_text(name, epsilon, delta, response, columns)
+    text = study_text(name, epsilon, delta, response, columns, formula)
     Study.from_toml(text)
     write_whole(out, text)
     typer.echo(f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`")

@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.columns import GRID, GRID_BITS
 from tacit.errors import TableError
 from tacit.rows.design import Block, Design
 from tacit.study import LARGEST_ENTRY, Study
 
-GRID_BITS = 18
-GRID = 2.0**GRID_BITS
 BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 
 

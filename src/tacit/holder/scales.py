@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.columns import GRID, GRID_BITS
 from tacit.document import check_holder
-from tacit.holder.encode import GRID, GRID_BITS, Diagnostics, refuse_missing
+from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import Purpose, _charge, _perturb, _provenance, _signer
 from tacit.holder.statistics import STEP_BITS

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.columns import GRID_BITS
 from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
-from tacit.holder.encode import GRID_BITS, Diagnostics, Encoder
+from tacit.holder.encode import Diagnostics, Encoder
 from tacit.rows.design import Block
 from tacit.study import Study
 

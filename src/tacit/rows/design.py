@@ -1,31 +1,38 @@
 """The design: a batch of rows as the study's encoded columns, before any row is shrunk.
 
 Numbers are centred on their (typical) range and divided by half its width, then clamped at the range; a level is a 1 in its
-column. Publishing and predicting share this code, so that a coefficient means the same in both.
+column; a term multiplies such columns and polynomials of them (terms.py), and is clamped at the size that its factors' limits give.
+Publishing and predicting share this code, so that a coefficient means the same in both.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.special import eval_legendre
 
-from tacit.columns import Feature
+from tacit.columns import Feature, Response
 from tacit.errors import TableError
+from tacit.functions import FUNCTIONS
 from tacit.rows.columns import numbers_of, strings_of
 from tacit.study import Study
+from tacit.terms import Part, Product
 
 Block = NDArray[np.float64]
 """Rows, one per column: shape (d, rows), or (d + 1, rows) with the response last."""
 OnOutside = Callable[[str, int], None]
 """Hears, per numeric column, how many values lay outside the range and were clamped."""
+Values = dict[str, NDArray[np.float64]]
+Codes = dict[str, NDArray[np.int64]]
 
 
 class Design:
     """Maps record batches to blocks of encoded columns, in multiples of 1/`unit`.
 
-    Missing values are NaN, unless the study imputes them: then a feature's is 0, the middle of its range, or its `other` level.
+    Missing values are NaN, unless the study imputes them: then a feature's is the middle of its range, or its `other` level.
     """
 
     def __init__(self, study: Study, *, response: bool, unit: float = 1.0, on_outside: OnOutside | None = None) -> None:
@@ -33,56 +40,70 @@ class Design:
         self._unit = unit
         self._on_outside = on_outside
         self._height = study.d + response
-        self._middle, self._factor = np.zeros(self._height), np.ones(self._height)
-        self._numeric: list[tuple[int, str]] = []
-        self._categorical: list[tuple[int, Feature, pa.Array]] = []
+        self._numeric: list[tuple[int, str, tuple[float, float]]] = []  # row, column, middle and factor
+        self._categorical: list[tuple[int, Feature]] = []
+        self._products: list[tuple[int, Product]] = []
         self._limits = np.array([[-unit], [unit]]) * np.ones(self._height)
+        self._response = study.response if response else None
         if response:
-            self._add_number(study.d, study.response.name, study.response.mapping, (-1.0, 1.0))
+            self._add_number(study.d, study.response.name, study.response.mapping, study.response.limits)
         row = int(study.intercept)
-        for feature in study.features:
-            if feature.range is not None:
-                self._add_number(row, feature.name, feature.mapping, feature.limits)
-            else:
-                self._categorical.append((row, feature, pa.array(feature.all_levels, pa.string())))
-            row += len(feature.columns)
+        for product in study.products:
+            self._add(row, product)
+            row += len(product.columns)
+
+    def _add(self, row: int, product: Product) -> None:
+        first, *others = product.parts
+        if others or not first.is_plain:
+            self._products.append((row, product))
+            self._limits[:, row : row + len(product.columns)] *= product.size
+        elif first.feature.range is not None:
+            self._add_number(row, first.feature.name, first.mapping, first.limits)
+        else:
+            self._categorical.append((row, first.feature))
 
     def _add_number(self, row: int, name: str, mapping: tuple[float, float], limits: tuple[float, float]) -> None:
         middle, half = mapping
-        self._numeric.append((row, name))
-        self._middle[row], self._factor[row] = middle, self._unit / half
+        self._numeric.append((row, name, (middle, self._unit / half)))
         self._limits[:, row] = np.array(limits) * self._unit
 
     def blocks(self, batch: pa.RecordBatch, most_rows: int) -> Iterator[Block]:
         """Encode a batch of any size, at most so many rows at a time."""
-        numbers = [numbers_of(batch, name) for _, name in self._numeric]
-        codes = [self._codes(batch, feature, levels) for _, feature, levels in self._categorical]
+        features = self.study.features
+        numbers = {feature.name: self._numbers(batch, feature) for feature in features if feature.range is not None}
+        codes = {feature.name: self._codes(batch, feature) for feature in features if feature.range is None}
+        if self._response is not None:
+            numbers[self._response.name] = self._responses(batch, self._response)
         for start in range(0, batch.num_rows, most_rows):
             rows = slice(start, start + most_rows)
-            block = self._mapped(min(most_rows, batch.num_rows - start), [c[rows] for c in numbers], [c[rows] for c in codes])
-            self._clamp(block)
-            if self.study.missing == "impute":
-                np.nan_to_num(block[: self.study.d], copy=False, nan=0.0)
+            sliced = {name: column[rows] for name, column in numbers.items()}
+            block = self._mapped(min(most_rows, batch.num_rows - start), sliced, {name: code[rows] for name, code in codes.items()})
+            np.clip(block, self._limits[0, :, None], self._limits[1, :, None], out=block)
             yield block
 
-    def _mapped(self, rows: int, numbers: list[NDArray[np.float64]], codes: list[NDArray[np.int64]]) -> Block:
-        block = np.empty((self._height, rows))
-        with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
-            for (row, _), column in zip(self._numeric, numbers, strict=True):
-                np.subtract(column, self._middle[row], out=block[row])
-                block[row] *= self._factor[row]
-        if self.study.intercept:
-            block[0] = self._unit
-        for (row, _, levels), code in zip(self._categorical, codes, strict=True):
-            for offset in range(len(levels) - 1):
-                np.multiply(code == offset + 1, self._unit, out=block[row + offset])
-            block[row : row + len(levels) - 1, code < 0] = np.nan
-        return block
+    # Columns of a batch.
 
-    def _codes(self, batch: pa.RecordBatch, feature: Feature, levels: pa.Array) -> NDArray[np.int64]:
+    def _numbers(self, batch: pa.RecordBatch, column: Feature | Response) -> NDArray[np.float64]:
+        """A numeric column, its values outside the range counted, and its missing ones imputed where the study says so."""
+        values = numbers_of(batch, column.name)
+        low, high = column.range or (-np.inf, np.inf)
+        if self._on_outside is not None:
+            self._on_outside(column.name, int(np.count_nonzero((values < low) | (values > high))))
+        if self.study.missing == "impute" and isinstance(column, Feature):
+            values = np.where(np.isnan(values), column.mapping[0], values)
+        return values
+
+    def _responses(self, batch: pa.RecordBatch, response: Response) -> NDArray[np.float64]:
+        values = self._numbers(batch, response)
+        if response.function is None:
+            return values
+        applied: NDArray[np.float64] = FUNCTIONS[response.function].forward(np.clip(values, *response.range))
+        return applied
+
+    def _codes(self, batch: pa.RecordBatch, feature: Feature) -> NDArray[np.int64]:
         """Index of each row's level; −1 where it is missing and not imputed."""
         values = strings_of(batch, feature.name)
-        found = pc.index_in(values, value_set=levels)
+        found = pc.index_in(values, value_set=pa.array(feature.all_levels, pa.string()))
         unseen = pc.and_(pc.is_valid(values), pc.is_null(found))
         substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
         if feature.other is None and pc.any(unseen).as_py():
@@ -93,9 +114,54 @@ class Design:
         codes: NDArray[np.int64] = pc.fill_null(found, missing).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes
 
-    def _clamp(self, block: Block) -> None:
-        if self._on_outside is not None:
-            for row, name in self._numeric:
-                low, high = self._limits[:, row] * (1 + 1e-12)
-                self._on_outside(name, int(np.count_nonzero((block[row] < low) | (block[row] > high))))
-        np.clip(block, self._limits[0, :, None], self._limits[1, :, None], out=block)
+    # Columns of the design.
+
+    def _mapped(self, rows: int, numbers: Values, codes: Codes) -> Block:
+        block = np.empty((self._height, rows))
+        with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
+            for row, name, (middle, factor) in self._numeric:
+                np.subtract(numbers[name], middle, out=block[row])
+                block[row] *= factor
+        if self.study.intercept:
+            block[0] = self._unit
+        for row, feature in self._categorical:
+            _spread(codes[feature.name], 1, self._unit, block[row : row + len(feature.columns)])
+        self._multiply(block, numbers, codes)
+        return block
+
+    def _multiply(self, block: Block, numbers: Values, codes: Codes) -> None:
+        """Fill in the terms that are more than a feature."""
+
+        @cache
+        def columns(part: Part) -> Block:
+            if part.feature.range is not None:
+                return _variable(part, numbers[part.factor.of])[None]
+            spread = np.empty((len(part.levels), block.shape[1]))
+            _spread(codes[part.factor.of], int(not part.factor.every_level), 1.0, spread)
+            return spread
+
+        for row, product in self._products:
+            filled = np.full((1, block.shape[1]), self._unit)
+            for part in product.parts:
+                filled = (filled[:, None] * columns(part)).reshape(-1, block.shape[1])
+            block[row : row + len(filled)] = filled
+
+
+def _spread(codes: NDArray[np.int64], first: int, one: float, columns: Block) -> None:
+    """Write levels, from `first` on, as 0 or `one`, each in its column; NaN where the level is missing."""
+    for offset in range(len(columns)):
+        np.multiply(codes == offset + first, one, out=columns[offset])
+    columns[:, codes < 0] = np.nan
+
+
+def _variable(part: Part, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A numeric factor: its column clamped at the range, then the function, mapped, and raised to its degree."""
+    factor = part.factor
+    values = np.clip(values, *(part.feature.range or (-np.inf, np.inf)))
+    if factor.function is not None:
+        values = FUNCTIONS[factor.function].forward(values)
+    middle, half = part.mapping
+    mapped: NDArray[np.float64] = np.clip((values - middle) / half, *part.limits)
+    if factor.degree > 1:
+        mapped = eval_legendre(factor.degree, mapped) if factor.centred else mapped**factor.degree
+    return mapped

@@ -10,6 +10,7 @@ from tacit.analyst.report.findings import Subject, findings, in_short, new_cases
 from tacit.analyst.report.markup import Html, html, join
 from tacit.analyst.report.words import listed
 from tacit.document import write_whole
+from tacit.errors import PosteriorError
 
 CONTENTS = {
     "found": "What was found",
@@ -28,6 +29,7 @@ MOST_NAMES = 4
 
 def report(posterior: Posterior, probability: float = 0.9) -> str:
     """The page as text."""
+    _refuse_terms(posterior)
     subject = Subject(posterior, probability)
     makers = (findings, privacy_part, new_cases, asked, contributed, promised, outlook, trust, again)
     sections = dict(zip(CONTENTS, (make(subject) for make in makers), strict=True))
@@ -45,6 +47,13 @@ def report(posterior: Posterior, probability: float = 0.9) -> str:
         contents=join(html('<li><a href="#$name">$title</a></li>', name=name, title=CONTENTS[name]) for name in here),
         sections=join(here.values(), "\n\n"),
     )
+
+
+def _refuse_terms(posterior: Posterior) -> None:
+    """Its sentences are of one column at a time, which says nothing right of a product or a power."""
+    if posterior.study.terms or posterior.study.response.function is not None:
+        message = "a report puts plain columns into words, not the terms of a formula: use `tacit summary` and `tacit predict`"
+        raise PosteriorError(message)
 
 
 def write_report(posterior: Posterior, path: Path, probability: float = 0.9) -> None:

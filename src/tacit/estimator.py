@@ -1,0 +1,243 @@
+"""The scikit-learn face: holder and analyst in one process, for rows that one program may hold but must not give away.
+
+A fit encodes rows by public ranges, adds noise to their statistics once, and infers the posterior from these: coefficients,
+predictions and the estimator itself may then be shown. Rows are not kept.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tacit.analyst.collection import Collection
+from tacit.analyst.fit import fit
+from tacit.analyst.outcome import Mixture
+from tacit.budget import Budget
+from tacit.errors import BudgetError, StudyError, TacitError
+from tacit.holder.publish import Purpose, privatise
+from tacit.holder.statistics import statistics_of
+from tacit.privacy.gaussian import compose, epsilon_of
+from tacit.privacy.sensitivity import Relation
+from tacit.rows.design import Design
+from tacit.simulation import seeded
+from tacit.study import Study
+
+try:
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    message = "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'"
+    raise TacitError(message) from None
+
+Array = NDArray[np.float64]
+
+
+class PrivacyWarning(UserWarning):
+    """A fit protects less than it may seem to."""
+
+
+class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Bayesian linear regression whose every fit is (ε, δ)-differentially private.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What one fit spends; delta well below one over the number of persons.
+    ranges
+        Public range of every feature: one pair for all, a pair for each, or a mapping from column names to pairs. It must not be
+        read off the data. Values outside are clamped.
+    response_range
+        Public range of the response.
+    fit_intercept
+        Whether the model has a constant; without one it goes through the origin.
+    relation
+        What one person's change is: "replace-one" or "add-remove".
+    prior
+        A `tacit.Prior`, the name of one, or the path of a prior file.
+    budget
+        A `tacit.Budget` that this and other estimators share: a fit that it does not admit is refused.
+    random_state
+        For simulation alone: noise from a seed protects nobody, and such a fit warns.
+
+    Attributes
+    ----------
+    coef_, intercept_, sigma_
+        Posterior means of coefficients, constant and residual standard deviation, in the units of the data.
+    posterior_, release_, study_
+        The posterior, the noisy statistics that it was inferred from, and the study that both state.
+    simulated_
+        Whether the noise came from a seed.
+    n_features_in_, feature_names_in_
+        As in every estimator.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        ranges: Any = None,  # noqa: ANN401
+        response_range: Any = None,  # noqa: ANN401
+        *,
+        fit_intercept: bool = True,
+        relation: Relation = "replace-one",
+        prior: Any = "weak",  # noqa: ANN401
+        budget: Budget | None = None,
+        random_state: Any = None,  # noqa: ANN401
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ranges = ranges
+        self.response_range = response_range
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+        self.prior = prior
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
+        """Spend (ε, δ) on the rows and infer the posterior."""
+        x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        study = self._study()
+        statistics = statistics_of(study, [_batch(study, x, response)])
+        self._charge(study)
+        sampler = None if self.random_state is None else seeded(_generator(self.random_state))
+        self.release_ = privatise(study, statistics, Purpose("estimator"), sampler)
+        self.study_ = study
+        self.simulated_ = self.release_.simulated
+        self.posterior_ = fit(Collection(study, (self.release_,)), prior=self.prior)
+        mean = self.posterior_.mean()
+        self.intercept_ = float(mean[0]) if study.intercept else 0.0
+        self.coef_ = mean[int(study.intercept) :]
+        self.sigma_ = self.posterior_.residual_sd()
+        return self
+
+    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:  # noqa: ANN401, N803
+        """Mean of the response at each row and, if asked for, its standard deviation: of coefficients and residual together."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        [design] = Design(self.study_, response=False).blocks(_batch(self.study_, x), len(x))
+        centre, half = self.study_.response.mapping
+        mean: Array = centre + half * (self.posterior_.mean("scaled") @ design)
+        if not return_std:
+            return mean
+        spread = np.einsum("ai,ab,bi->i", design, self.posterior_.covariance("scaled"), design)
+        return mean, half * np.sqrt(spread + self._noise_variance())
+
+    def _noise_variance(self) -> float:
+        """Posterior mean of σ², in scaled units."""
+        outcome = self.posterior_.outcome
+        return float(outcome.weights @ outcome.noise_variances) if isinstance(outcome, Mixture) else outcome.residual_sd() ** 2
+
+    # The study.
+
+    def _study(self) -> Study:
+        names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])]
+        if self.ranges is None or self.response_range is None:
+            message = (
+                "ranges and response_range must be given, such as ranges=(0, 100) or ranges={'age': (18, 100)} and response_range=(0, 30): "
+                "they are public knowledge, and reading them off the data would leak it"
+            )
+            raise StudyError(message)
+        features = [{"name": name, "range": _pair(bounds)} for name, bounds in zip(names, self._ranges(names), strict=True)]
+        response = {"name": _unused("y", names), "range": _pair(self.response_range), "centred": bool(self.fit_intercept)}
+        through_origin = [{"product": [{"of": name, "centred": False}]} for name in names]
+        return Study.from_document(
+            {
+                "name": type(self).__name__,
+                "relation": self.relation,
+                "epsilon": float(self.epsilon),
+                "delta": float(self.delta),
+                "intercept": bool(self.fit_intercept),
+                "response": response,
+                "features": features,
+                "terms": [] if self.fit_intercept else through_origin,
+            }
+        )
+
+    def _ranges(self, names: list[str]) -> list[Any]:
+        """The range of each feature, in their order."""
+        if isinstance(self.ranges, Mapping):
+            if wrong := sorted(set(map(str, self.ranges)) ^ set(names)):
+                kind = "has no range" if wrong[0] in names else "is not among the columns of X (an array's are x0, x1, …)"
+                message = f"ranges: {wrong[0]!r} {kind}: give each column one"
+                raise StudyError(message)
+            return [self.ranges[name] for name in names]
+        shape = np.shape(self.ranges)
+        if shape == (2,):
+            return [self.ranges] * len(names)
+        if shape != (len(names), 2):
+            message = f"ranges must be one pair (low, high), or one for each of the {len(names)} columns of X; its shape is {shape}"
+            raise StudyError(message)
+        return list(self.ranges)
+
+    # The budget.
+
+    def _charge(self, study: Study) -> None:
+        """Charge the budget, and say what a fit is worth that nothing limits."""
+        mu = study.mechanism().mu
+        if self.random_state is not None:
+            if self.budget is not None:
+                message = "a fit with random_state is a simulation, which no budget can pay for: leave out random_state, or the budget"
+                raise BudgetError(message)
+            warnings.warn("a fit with random_state is a simulation: its noise can be repeated, and protects nobody", PrivacyWarning, 3)
+            return
+        if self.budget is not None:
+            self.budget.charge(mu, study.relation)
+            return
+        self._fits.append(mu)
+        if len(self._fits) > 1:
+            together = epsilon_of(compose(self._fits), study.delta)
+            warnings.warn(
+                f"this estimator and its clones were fitted {len(self._fits)} times without a budget: on the same rows that is epsilon = "
+                f"{together:.4g}, not {study.epsilon:g}; share a tacit.Budget between fits to set a limit",
+                PrivacyWarning,
+                3,
+            )
+
+    @property
+    def _fits(self) -> list[float]:
+        """μ of every fit without a budget, shared with all clones."""
+        if not hasattr(self, "_unlimited_fits"):
+            self._unlimited_fits: list[float] = []
+        return self._unlimited_fits
+
+    def __sklearn_clone__(self) -> Self:
+        twin: Self = super().__sklearn_clone__()
+        twin._unlimited_fits = self._fits
+        return twin
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
+        return tags
+
+
+def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
+    columns = {feature.name: column for feature, column in zip(study.features, x.T, strict=True)}
+    return pa.RecordBatch.from_pydict(columns if response is None else columns | {study.response.name: response})
+
+
+def _generator(random_state: Any) -> np.random.Generator:  # noqa: ANN401
+    """A generator from an int, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def _pair(bounds: Any) -> list[float]:  # noqa: ANN401
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        message = f"a range must be a pair of numbers, such as (0, 100); got {bounds!r}"
+        raise StudyError(message) from None
+    return [low, high]
+
+
+def _unused(name: str, names: list[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
