@@ -1,7 +1,7 @@
 """Forecast: the posterior that the default method would give, had holders so many rows of a kind and so much budget.
 
-A kind of rows is Σ (x, y)(x, y)' per row. It may be imagined, before anybody publishes (plan.py), or estimated by the pool behind a
-posterior, to say what more budget or more rows would bring.
+A kind of rows is Σ (x, y)(x, y)' per row, imagined before anybody publishes (plan.py). Once there is a posterior, the pool behind it
+tells what more budget or more rows would bring.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.method import Settings
 from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.pooled import disagreement_of
+from tacit.analyst.pooled import disagreement_of, precisions
 from tacit.analyst.posterior import Posterior, UnitsName
 from tacit.analyst.prior import Prior
 from tacit.privacy.mechanism import Scales
@@ -71,24 +71,22 @@ class Scenario:
 def scenarios(posterior: Posterior) -> list[Scenario]:
     """More budget, more rows, no privacy noise: of holders and rows like those behind a posterior. Empty where they are not known.
 
-    Rows of one kind are as good as one holder's, at the noise that weighting holders by what they know would leave; so the cost does not
-    grow with the number of holders. The residual variance, and how far holders differ, are held at their estimates.
+    A closed form (`precisions` of pooled.py): the residual variance, and how far holders differ, are held at their estimates.
     """
     pooled, contributions = posterior.pooled, posterior.contributions
     if pooled is None or not contributions:
         return []
-    study, gram = posterior.study, _kind(posterior)
     rows = np.array([pooled.rows / len(contributions) if c.n is None else max(c.n, 1.0) for c in contributions])
-    settings = Settings(noise_variance=pooled.noise_variance)
-    matrix = posterior.units("contrast").matrix
-    differ = disagreement_of(posterior.outcome) ** 2 / len(contributions) * np.sum(matrix**2, axis=1)
+    values, vectors = np.linalg.eigh(pooled.gram / pooled.rows)
+    theta = vectors.T @ posterior.mean("scaled")
+    matrix = posterior.units("contrast").matrix @ vectors
+    variance, disagreement = pooled.noise_variance, disagreement_of(posterior.outcome)
 
     def spread(more_rows: float, more_epsilon: float | None) -> Array:
-        n = more_rows * rows
-        scales = None if more_epsilon is None else [_merged(n, _scales(study, [more_epsilon * c.epsilon for c in contributions]))]
-        outcome = fit(_evidence(study, n.sum(keepdims=True), gram, scales), Prior.weak(study.d), settings)
-        found: Array = Posterior(study, posterior.method, outcome, ()).sd("contrast") ** 2 + differ
-        return np.sqrt(found)
+        noise = 0.0 if more_epsilon is None else _noise(_scales(posterior.study, [more_epsilon * c.epsilon for c in contributions]), theta)
+        known = precisions(values, more_rows * rows, variance, disagreement, noise)
+        found: Array = np.sqrt(np.sum(matrix**2 / (known + 1), axis=1))  # 1 is the weak prior's
+        return found
 
     now = spread(1, 1)
     changed: dict[str, tuple[float, float | None]] = {
@@ -101,23 +99,8 @@ def scenarios(posterior: Posterior) -> list[Scenario]:
     return [Scenario(change, spread(*given) / now) for change, given in changed.items()]
 
 
-def _merged(n: Array, scales: list[Scales]) -> Scales:
-    """Noise of the sum over all holders, each weighted by its rows over its noise variance; of the parts that a forecast uses."""
-
-    def sd(part: str) -> float:
-        sds = np.array([getattr(scale, part) for scale in scales])
-        return float(n.sum() / np.sqrt(np.sum((n / sds) ** 2)))
-
-    square = None if scales[0].yty is None else sd("yty")
-    return Scales(sd("xtx_diagonal"), sd("xtx_off_diagonal"), sd("xty"), square, None, None)
-
-
-def _kind(posterior: Posterior) -> Array:
-    """Σ (x, y)(x, y)' per row as the pool and the posterior have it."""
-    pooled = posterior.pooled
-    if pooled is None:  # pragma: no cover  (`scenarios` has checked)
-        raise AssertionError
-    gram, theta = pooled.gram / pooled.rows, posterior.mean("scaled")
-    moment = gram @ theta
-    square = theta @ moment + pooled.noise_variance / posterior.study.release.average
-    return np.block([[gram, moment[:, None]], [moment[None], np.array([[square]])]])
+def _noise(scales: list[Scales], theta: Array) -> Array:
+    """Variance that privacy adds to ẑ_j − S_jθ along each axis: that of ẑ_j, and Cov(Mθ) = σ_s²(‖θ‖²I + θθ')/2."""
+    moment, gram = (np.array([getattr(scale, part) ** 2 for scale in scales])[:, None] for part in ("xty", "xtx_diagonal"))
+    noise: Array = moment + gram * (theta @ theta + theta**2) / 2
+    return noise

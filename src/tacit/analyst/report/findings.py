@@ -320,9 +320,7 @@ def outlook(subject: Subject) -> Html:
     if not found:
         return Html("")
     rows = [(s.change, f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide", float(np.median(s.ratios))) for s in found]
-    caption = html(
-        "Median width of the coefficients' intervals, over what it is now. A forecast by the default method, for rows like those seen."
-    )
+    caption = html("Median width of the coefficients' intervals, over what it is now. A forecast, for rows like those seen.")
     table_rows = [(term.contrast, *(percent(float(s.ratios[k])) for s in found)) for k, term in enumerate(subject.terms)]
     return section(
         "outlook",
