@@ -27,7 +27,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "rows"))
 
 ROWS = 1_000_000
-SPARK_ROWS = 8_000_000
+SPARK_ROWS = 4_000_000
 REPEATS = 3
 PARTITIONS = 8
 MOST_MICROSECONDS = 2.0

@@ -28,6 +28,8 @@ from tacit.study import Study
 if not shutil.which("java") and not os.environ.get("CI"):
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 
+pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per process
+
 SECRET = "SECRET6614"  # noqa: S105
 DOCUMENT = {
     "name": "spark-test",
@@ -262,6 +264,7 @@ features = [{ name = "age", range = [18, 100] }, { name = "ward", levels = ["1",
 """
 
 
+@pytest.mark.slow
 def test_the_command_reads_a_folder_of_parquet_files(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY_FILE)
     (tmp_path / "stays").mkdir()

@@ -17,6 +17,8 @@ from tacit.holder.tally import total_of
 from tacit.rows.sql import sql_table
 from tacit.study import Study
 
+pytestmark = pytest.mark.xdist_group("postgresql")  # one server, not one per process
+
 SECRET = "SECRET8842"  # noqa: S105
 STUDY = Study.from_document(
     {
