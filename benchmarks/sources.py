@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "rows"))
 
-ROWS = 1_000_000
+ROWS = 2_000_000
 SPARK_ROWS = 4_000_000
 REPEATS = 3
 PARTITIONS = 8

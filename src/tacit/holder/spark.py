@@ -156,7 +156,7 @@ def _session(master: str | None) -> "SparkSession":
 
 
 _REASONS: tuple[tuple[Callable[[str], bool], str], ...] = (
-    (lambda told: "JAVA_" in told, "Spark needs Java 17: install it, or set JAVA_HOME"),
+    (lambda told: "JAVA_" in told, "Spark needs Java 17 or later: install it, or set JAVA_HOME"),
     (
         lambda told: "No module named 'tacit" in told,
         "Spark's executors cannot import tacit: install it in the Python they run (PYSPARK_PYTHON)",
