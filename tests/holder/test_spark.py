@@ -19,7 +19,7 @@ from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.scales import SCALES
-from tacit.holder.spark import numbers_of_partitions
+from tacit.holder.spark import numbers_of_partitions, total_of_partitions
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.release import Release
@@ -132,7 +132,13 @@ def test_whole_numbers_keep_all_of_the_statistics():
     there = Statistics(2**40, gram)
     back = Statistics.from_numbers(study, there.numbers)
     assert same(back, there)
-    assert vars(back).keys() == vars(there).keys() == {"n", "gram"}  # a new field must travel too
+    assert vars(back).keys() == vars(there).keys() == {"n", "gram", "average"}  # a new field must travel too
+
+
+def test_a_study_that_averages_rows_needs_its_table_in_one_piece():
+    averaging = Study.from_document(DOCUMENT | {"release": {"average": 2}})
+    with pytest.raises(TableError, match="must be read in one piece"):
+        total_of_partitions(STATISTICS, averaging, None, diagnostics=None, on_rows=lambda _rows: None)
 
 
 # What reaches the driver.

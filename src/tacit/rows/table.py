@@ -88,7 +88,7 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
         for batch in _guarded(reader, "the table"):
             yield batch.select(names)
 
-    with _reading("the table"):
+    with reading("the table"):
         return Table(batches, len(source) if hasattr(source, "__len__") else None)
 
 
