@@ -21,7 +21,7 @@ demo: $(DEMO)
 	$(BIN)/tacit demo --out demo
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -36,6 +36,8 @@ calibrate: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/publish.py --check
+	$(BIN)/python benchmarks/sources.py --check
+	$(BIN)/python benchmarks/holders.py --check
 	$(BIN)/python benchmarks/startup.py --check
 	$(BIN)/python benchmarks/samplers.py --check
 	$(BIN)/python benchmarks/mixing.py --check

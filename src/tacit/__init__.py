@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tacit.holder.scales import publish_scales
     from tacit.holder.stream import stream
     from tacit.release import Release
+    from tacit.rows.sql import sql_table
     from tacit.scales import ScalesRelease
     from tacit.study import Study
 
@@ -38,6 +39,7 @@ _HOMES = {
     "fix_scales": "tacit.analyst.scales",
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
+    "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream",
 }
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "fix_scales",
     "publish",
     "publish_scales",
+    "sql_table",
     "stream",
 ]
 

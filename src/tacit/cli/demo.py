@@ -78,7 +78,7 @@ def _publish(story: "Story", analyst: Path) -> None:
             f"$ tacit publish {story.study} {table} --holder {holder} --out {release} --ledger {ledger}{' --quiet' if place else ''}"
         )
         with quietly() if place else nullcontext():
-            publish(story.study, [str(table)], holder=holder, out=release, ledger=ledger)
+            publish(story.study, holder, release, [str(table)], ledger=ledger)
 
 
 def _compared(predictions: Path, response: str) -> str:

@@ -18,7 +18,7 @@ EXTRAS = {
     "sign": (("cryptography",), "signed releases"),
     "formula": (("formulaic",), "studies from formulas"),
     "sklearn": (("scikit-learn",), "the scikit-learn estimator"),
-    "sql": (("adbc-driver-postgresql", "adbc-driver-sqlite", "duckdb"), "tables from databases"),
+    "sql": (("adbc-driver-postgresql", "duckdb"), "tables from databases"),
     "spark": (("pyspark",), "tables on Spark"),
     "flower": (("flwr",), "federation over Flower"),
 }

@@ -14,9 +14,20 @@ LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger file. 
 
 def publish(
     study: Annotated[Path, typer.Argument(help="The study file all holders agreed on.")],
-    data: Annotated[list[str], typer.Argument(help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow).")],
     holder: Annotated[str, typer.Option(help="This holder's name, as the release will state it.")],
     out: Annotated[Path, typer.Option(help="File for the release.")],
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow).")
+    ] = None,
+    sql: Annotated[str | None, typer.Option(help="Instead of files: the rows of this query on --database.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one; without a password."),
+    ] = None,
+    spark_table: Annotated[str | None, typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`.")] = None,
+    spark_master: Annotated[
+        str | None, typer.Option(help="Spark's master, such as spark://host:7077. [default: as Spark is set up]")
+    ] = None,
     ledger: LedgerFile = None,
     dataset: Annotated[str, typer.Option(help="Which data set pays: tables about the same persons share one.")] = "default",
     epsilon: Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")] = None,
@@ -37,31 +48,36 @@ def publish(
     The table is read, the ledger is charged on disk, and only then is noise drawn and the release written.
 
     Example: `tacit publish study.toml patients.csv --holder north --out north.json`
+
+    From a database: `--sql "SELECT age, bmi, days FROM stays" --database postgresql://host/ward` instead of files.
+
+    From Spark: `--spark-table ward.stays --spark-master spark://host:7077` instead of files.
     """
     import json
 
     from tacit.cli.progress import rows_bar
+    from tacit.cli.source import Asked, files_of, source_of
     from tacit.document import refuse_unwritable
     from tacit.errors import ReleaseError
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
     from tacit.holder.scales import publish_scales
-    from tacit.rows.table import table_of
     from tacit.study import Study
 
+    asked = Asked(data or [], sql, database, spark_table, spark_master)
     agreement = Study.load(study)
     book = Ledger(ledger or default_path())
     diagnostics = Diagnostics() if local_diagnostics else None
     refuse_unwritable(out)
-    if out.resolve() in {path.resolve() for path in (study, book.path, *map(Path, data))}:
+    if out.resolve() in {path.resolve() for path in (study, book.path, *files_of(asked))}:
         message = f"--out {str(out)!r} would overwrite what is read: choose another"
         raise ReleaseError(message)
-    table = table_of(data, agreement)
-    with rows_bar(table.rows) as on_rows:
+    source = source_of(asked, agreement)
+    with rows_bar(getattr(source, "rows", None)) as on_rows:
         release = (publish_scales if stage == "scales" else publish_table)(
             agreement,
-            table,
+            source,
             holder=holder,
             ledger=book,
             dataset=dataset,

@@ -13,12 +13,12 @@ from tacit.errors import StudyError, TableError
 from tacit.holder.averaging import refuse_pieces
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Charge, Ledger, now
-from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
+from tacit.holder.statistics import STATISTICS, STEP_BITS, Statistics
+from tacit.holder.tally import total_of
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import Sampler, check_sampler, sampler_name, secure_noise
 from tacit.privacy.scales import ScalesMechanism
 from tacit.release import Release, noise_record
-from tacit.rows.table import table_of
 from tacit.study import Study
 
 MOST_ROWS_FOR_EIGENVALUE = 2**28
@@ -61,7 +61,7 @@ def publish(
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     purpose = Purpose(holder, dataset, epsilon, delta)
     mechanism = study.mechanism(epsilon, delta)
-    statistics = statistics_of(study, table_of(table, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
+    statistics = total_of(STATISTICS, study, table, diagnostics=diagnostics, on_rows=on_rows)
     _refuse_unpublishable(study, statistics)
     check_sampler()
     number = ledger.charge(_charge(study, purpose, mechanism), study.relation, again=again)

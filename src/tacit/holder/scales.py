@@ -4,7 +4,7 @@ A value is mapped by its column's public range, not by a typical interval, clamp
 sums are whole numbers, exact in any order, and memory does not grow with the table.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import Purpose, _charge, _perturb, _provenance, _signer
 from tacit.holder.statistics import STEP_BITS
+from tacit.holder.tally import Tally, total_of
 from tacit.privacy.noise import Sampler, check_sampler, secure_noise
 from tacit.rows.columns import numbers_of
-from tacit.rows.table import table_of
 from tacit.scales import MomentNoise, Moments, ScalesRelease
 from tacit.study import Study
 
@@ -56,7 +56,7 @@ def publish_scales(
     purpose = Purpose(holder, dataset, epsilon, delta)
     charge = _charge(study, purpose, study.scales_mechanism(epsilon, delta))
     charge = replace(charge, study=f"{study.name} (scales)", study_hash=f"{study.hash}/scales")
-    sums = moments_of(study, table_of(table, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
+    sums = total_of(SCALES, study, table, diagnostics=diagnostics, on_rows=on_rows)
     check_sampler()
     number = ledger.charge(charge, study.relation, again=again, limit=(study.epsilon, study.delta))
     release = signer(privatise_scales(study, sums, purpose))
@@ -128,3 +128,14 @@ def _sums(units: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.
     """Sums of at most `BLOCK_ROWS` rows in whole steps of 2⁻³⁶: every partial sum is a whole number below 2⁵³, so exact."""
     count = len(units) - int(np.count_nonzero(missing))
     return np.array([count << STEP_BITS, int(units.sum()) << GRID_BITS, int((units * units).sum())], dtype=object)
+
+
+def _numbers(sums: list[Sums]) -> list[int]:
+    return [number for column in sums for number in column]
+
+
+def _from_numbers(_study: Study, numbers: Sequence[int]) -> list[Sums]:
+    return list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+
+
+SCALES = Tally(moments_of, _numbers, _from_numbers)

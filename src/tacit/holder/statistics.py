@@ -6,8 +6,9 @@ split in two gives the very statistics of the whole, and no rounding error can w
 rows must a table be read in one piece: which rows meet is decided over all of them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from tacit.columns import GRID_BITS
 from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
 from tacit.holder.encode import Diagnostics, Encoder
+from tacit.holder.tally import Tally
 from tacit.rows.design import Block
 from tacit.study import Study
 
@@ -51,6 +53,21 @@ class Statistics:
         """The matrix rounded to floats, in the study's scaled units."""
         floats: NDArray[np.float64] = np.ldexp(self.gram.astype(float), -STEP_BITS) / self.average
         return floats
+
+    @property
+    def numbers(self) -> list[int]:
+        """All of it as whole numbers, to be added to those of other pieces: n, then the upper triangle."""
+        if self.average > 1:
+            refuse_pieces()
+        return [self.n, *self.gram[np.triu_indices(len(self.gram))].tolist()]
+
+    @classmethod
+    def from_numbers(cls, study: Study, numbers: Sequence[int]) -> Self:
+        """The statistics whose `numbers` these are."""
+        total = cls.zero(study.d)
+        upper = np.triu_indices(study.d + 1)
+        total.gram[upper] = total.gram.T[upper] = numbers[1:]
+        return cls(numbers[0], total.gram)
 
     def xtx(self) -> NDArray[np.float64]:
         """X'X rounded to floats, for the holder's own use."""
@@ -94,3 +111,6 @@ def _gram(blocks: Iterable[Block], height: int) -> NDArray[Any]:
             partial[:] = 0
     total += partial.astype(object)
     return total
+
+
+STATISTICS = Tally(statistics_of, attrgetter("numbers"), Statistics.from_numbers)

@@ -9,6 +9,7 @@ twice; `triangular` noise, the 2023 paper's, does not.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tacit.privacy.gaussian import mu_of
@@ -92,8 +93,9 @@ def lattice_under(sds: Iterable[float]) -> int:
     return math.floor(math.log2(min(sds))) - LATTICE_BITS
 
 
+@lru_cache(maxsize=256)
 def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
-    """Noise for `form` at (ε, δ), on its lattice."""
+    """Noise for `form` at (ε, δ), on its lattice; remembered, since every release of a collection is checked against it."""
     multiplier = lattice_multiplier(form.entries, epsilon, delta)
     sd = multiplier * form.sensitivity
     off_diagonal = sd / math.sqrt(2) * (1 + 1e-15) if form.shape == "frobenius" else sd

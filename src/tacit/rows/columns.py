@@ -13,12 +13,22 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     if index < 0:
         message = f"the table needs exactly one column named {name!r}"
         raise TableError(message)
-    column = batch.column(index)
+    column = _converted(batch.column(index), batch.schema.field(index), name)
     if not pa.types.is_dictionary(column.type):
         return column
     values = column.dictionary
     plain = pc.cast(values, pa.string()) if pa.types.is_string_view(values.type) else values  # Arrow cannot take from views
     return pc.take(plain, column.indices)
+
+
+def _converted(column: pa.Array, field: pa.Field, name: str) -> pa.Array:
+    """PostgreSQL's numeric, which its driver hands over as text, as the nearest floats; its money is refused."""
+    if getattr(column.type, "type_name", None) == "numeric" and pa.types.is_string(column.type.storage_type):
+        return pc.cast(column.storage, pa.float64())
+    if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
+        message = f"column {name!r} is of PostgreSQL's type money, which arrives in hundredths: cast it to numeric in the query"
+        raise TableError(message)
+    return column
 
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:

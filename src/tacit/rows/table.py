@@ -38,7 +38,7 @@ class Table:
 
 
 def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
-    """A table from a path, glob, folder or list of them; an Arrow, pandas or Polars table; a mapping or matrix.
+    """A table from a path, glob, folder or list of them; an Arrow, pandas, Polars or DuckDB table; a mapping or matrix.
 
     `columns` are those to read, by default the study's features and then the response; one that the study does not know
     is read as it is, and from CSV as text. A two-dimensional NumPy array has these columns in this order.
@@ -66,7 +66,7 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
         return _in_memory(source, names)
     if hasattr(source, "__arrow_c_stream__"):
         return _stream(source, names)
-    message = "a table must be a path, an Arrow, pandas or Polars table, a mapping of columns or a two-dimensional array"
+    message = "a table must be a path, a query (sql_table), an Arrow, pandas, Polars or Spark table, a mapping or a two-dimensional array"
     raise TableError(message)
 
 
@@ -88,7 +88,8 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
         for batch in _guarded(reader, "the table"):
             yield batch.select(names)
 
-    return Table(batches, len(source) if hasattr(source, "__len__") else None)
+    with reading("the table"):
+        return Table(batches, len(source) if hasattr(source, "__len__") else None)
 
 
 # Files.

@@ -1,0 +1,61 @@
+"""Where a command's rows come from: files, a query or a Spark table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.errors import TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from tacit.rows.table import Table
+    from tacit.study import Study
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of the source, exactly one of which may be said."""
+
+    data: list[str]
+    sql: str | None
+    database: str | None
+    spark_table: str | None
+    spark_master: str | None
+
+    def __post_init__(self) -> None:
+        if (self.sql is None) != (self.database is None):
+            message = '--sql and --database go together: --sql "SELECT …" --database postgresql://host/name'
+            raise TableError(message)
+        if self.spark_master is not None and self.spark_table is None:
+            message = "--spark-master goes with --spark-table"
+            raise TableError(message)
+        if bool(self.data) + (self.sql is not None) + (self.spark_table is not None) != 1:
+            message = "give one source of rows: files, or --sql with --database, or --spark-table"
+            raise TableError(message)
+
+
+def source_of(asked: Asked, study: "Study") -> "Table | DataFrame":
+    """What `publish` takes as its table."""
+    if asked.spark_table is not None:
+        from tacit.holder.spark import spark_table
+
+        return spark_table(asked.spark_table, asked.spark_master)
+    if asked.sql is not None and asked.database is not None:
+        from tacit.rows.sql import sql_table
+
+        return sql_table(asked.database, asked.sql)
+    from tacit.rows.table import table_of
+
+    return table_of(asked.data, study)
+
+
+def files_of(asked: Asked) -> Iterator[Path]:
+    """The files that are read, as far as they were named."""
+    yield from map(Path, asked.data)
+    if asked.database is not None:
+        from tacit.rows.sql import database_file
+
+        if (path := database_file(asked.database)) is not None:
+            yield path

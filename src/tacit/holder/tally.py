@@ -1,0 +1,45 @@
+"""Tally: how the batches of a source are added up, wherever its rows lie.
+
+What is published are sums of whole numbers. They are added here, batch after batch, or where the rows lie: on each of
+Spark's executors, by the very same function, and the whole numbers of the parts are added after that.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tacit.holder.encode import Diagnostics
+from tacit.rows.table import table_of
+from tacit.study import Study
+
+Total = TypeVar("Total")
+OnRows = Callable[[int], None]
+"""Hears how many rows were read, for a progress bar."""
+
+
+@dataclass(frozen=True)
+class Tally(Generic[Total]):
+    """How batches add up, and how the total becomes whole numbers, which may be added to those of other parts, and back.
+
+    `add_up(study, batches, diagnostics=None, on_rows=…)`: diagnostics count along, `on_rows` hears of each batch's size.
+    """
+
+    add_up: Callable[..., Total]
+    to_numbers: Callable[[Total], list[int]]
+    from_numbers: Callable[[Study, Sequence[int]], Total]
+
+
+def total_of(
+    tally: Tally[Total],
+    study: Study,
+    source: Any,  # noqa: ANN401
+    *,
+    diagnostics: Diagnostics | None = None,
+    on_rows: OnRows = lambda _rows: None,
+) -> Total:
+    """What the rows of a source add up to: of anything `table_of` takes, or of a Spark DataFrame, whose rows stay on its executors."""
+    if hasattr(source, "mapInArrow"):
+        from tacit.holder.spark import total_of_partitions
+
+        return total_of_partitions(tally, study, source, diagnostics=diagnostics, on_rows=on_rows)
+    return tally.add_up(study, table_of(source, study).batches(), diagnostics=diagnostics, on_rows=on_rows)

@@ -1,0 +1,208 @@
+"""SQLite and DuckDB as sources of rows: the same statistics as from files, read only, and no error quotes a value."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tacit.errors import TableError
+from tacit.holder.statistics import STATISTICS
+from tacit.holder.tally import total_of
+from tacit.rows.sql import SQLITE_ROWS, database_file, sql_table
+from tacit.study import Study
+
+SECRET = "SECRET9953"  # noqa: S105
+STUDY = Study.from_document(
+    {
+        "name": "sql-test",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "days", "range": [0, 30]},
+        "features": [
+            {"name": "age", "range": [18, 100]},
+            {"name": "ward", "levels": ["1", "2", "3"]},
+            {"name": "bmi", "range": [15, 50]},
+        ],
+    }
+)
+COUNT = SQLITE_ROWS + 500
+"""More than is fetched at once."""
+
+
+def rows():
+    rng = np.random.default_rng(8)
+    bmi = np.where(rng.random(COUNT) < 0.02, np.nan, rng.normal(28, 6, COUNT))
+    bmi[:SQLITE_ROWS] = np.nan  # a column that was added late: empty in all that is fetched first
+    columns = {
+        "age": rng.integers(10, 110, COUNT),
+        "ward": rng.integers(1, 4, COUNT),
+        "bmi": pa.array(bmi, from_pandas=True),
+        "days": rng.gamma(2, 4, COUNT),
+    }
+    return pa.table(columns)
+
+
+ROWS = rows()
+EXPECTED = total_of(STATISTICS, STUDY, ROWS)
+
+
+def make_sqlite(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE stays (age INTEGER, ward INTEGER, bmi REAL, days REAL, note TEXT)")
+        values = [(*row.values(), SECRET) for row in ROWS.to_pylist()]
+        connection.executemany("INSERT INTO stays VALUES (?, ?, ?, ?, ?)", values)
+
+
+def make_duckdb(path):
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TYPE place AS ENUM ('3', '2', '1')")
+        connection.register("given", ROWS)
+        query = f"SELECT age::HUGEINT AS age, ward::VARCHAR::place AS ward, bmi, days, '{SECRET}' AS note FROM given"
+        connection.execute(f"CREATE TABLE stays AS {query}")
+
+
+MAKERS = {"sqlite": make_sqlite, "duckdb": make_duckdb}
+
+
+@pytest.fixture(params=MAKERS, scope="module")
+def database(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("database") / f"a b#%?.{request.param}"
+    MAKERS[request.param](str(path))
+    before = path.read_bytes()
+    yield f"{request.param}:///{path}"
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def statistics(database, query):
+    return total_of(STATISTICS, STUDY, sql_table(database, query))
+
+
+def same(first, second):
+    return first.n == second.n and np.array_equal(first.gram, second.gram)
+
+
+def refusal(database, query, source=None):
+    with pytest.raises(TableError) as caught:
+        total_of(STATISTICS, STUDY, source if source is not None else sql_table(database, query))
+    sentence = str(caught.value)
+    assert SECRET not in sentence
+    assert "\n" not in sentence
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return sentence
+
+
+def test_a_query_gives_the_statistics_of_the_same_rows(database):
+    assert same(statistics(database, "SELECT * FROM stays"), EXPECTED)
+    assert same(statistics(database, "WITH s AS (SELECT days, bmi, ward, age FROM stays) SELECT * FROM s ORDER BY bmi"), EXPECTED)
+
+
+def test_a_path_may_be_relative(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for scheme, make in MAKERS.items():
+        make(f"t.{scheme}")
+        assert same(statistics(f"{scheme}:///t.{scheme}", "SELECT * FROM stays"), EXPECTED)
+        assert str(database_file(f"{scheme}:///t.{scheme}")) == f"t.{scheme}"
+    assert database_file("postgresql://host/name") is None
+
+
+def test_no_rows_are_a_table_if_the_columns_are_there(database):
+    assert statistics(database, "SELECT * FROM stays WHERE age < 0").n == 0
+    for rows in ("", "WHERE age < 0"):
+        assert "exactly one column named 'bmi'" in refusal(database, f"SELECT age, ward, days FROM stays {rows}")
+        assert "exactly one column named 'age'" in refusal(database, f"SELECT age AS age, age AS age, ward, bmi, days FROM stays {rows}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM stays",
+        "DELETE FROM stays RETURNING *",
+        "CREATE TABLE mine AS SELECT * FROM stays",
+        "SELECT * FROM stays; DELETE FROM stays",
+        "ATTACH 'other.db' AS other",
+        "VACUUM INTO 'copy.db'",
+        "COPY stays TO 'copy.csv'",
+        "PRAGMA user_version = 7",
+        "",
+    ],
+)
+def test_a_statement_that_does_more_than_read_is_refused(database, query, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refusal(database, query)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (f'SELECT "{SECRET}".x FROM stays', "the query names a table or column that the database does not have"),
+        (f"SELECT * FROM {SECRET}", "the query names a table or column that the database does not have"),
+        (f"SELEC {SECRET}", "the query is not one valid SELECT"),
+        ("SELECT age, note AS ward, bmi, days FROM stays", "column 'ward' holds a level that the study does not list"),
+        ("SELECT note AS age, ward, bmi, days FROM stays", "column 'age' must hold numbers"),
+    ],
+)
+def test_no_error_quotes_the_query_or_a_value(database, query, sentence):
+    assert refusal(database, query).startswith(sentence)
+
+
+def test_sqlite_columns_of_several_kinds_and_broken_text_are_refused(tmp_path):
+    make_sqlite(tmp_path / "t.db")
+    mixed = "SELECT CASE age % 2 WHEN 0 THEN note ELSE age END AS age, ward, bmi, days FROM stays"
+    broken = "SELECT age, CAST(x'FF' || note AS TEXT) AS ward, bmi, days FROM stays"
+    for query in (mixed, broken):
+        assert refusal(f"sqlite:///{tmp_path}/t.db", query).startswith("the query fails on a row")
+
+
+def test_a_duckdb_value_that_fails_is_not_quoted(tmp_path):
+    make_duckdb(str(tmp_path / "t.db"))
+    failing = "SELECT note::INT AS age, ward, bmi, days FROM stays"
+    assert refusal(f"duckdb:///{tmp_path}/t.db", failing).startswith("the query fails on a row")
+    with duckdb.connect(tmp_path / "t.db", read_only=True) as connection:
+        refusal("", "", connection.sql(failing + " WHERE note::INT > 0"))
+
+
+def test_a_duckdb_relation_is_a_table_too(tmp_path):
+    make_duckdb(str(tmp_path / "t.db"))
+    with duckdb.connect(tmp_path / "t.db", read_only=True) as connection:
+        assert same(total_of(STATISTICS, STUDY, connection.sql("SELECT * FROM stays")), EXPECTED)
+
+
+def test_duckdb_without_a_file_queries_files(tmp_path):
+    pa.parquet.write_table(ROWS, tmp_path / "t.parquet")
+    assert same(statistics("duckdb://", f"SELECT * FROM '{tmp_path}/t.parquet'"), EXPECTED)
+
+
+@pytest.mark.parametrize("scheme", MAKERS)
+def test_what_is_no_database_is_refused(tmp_path, scheme):
+    (tmp_path / "text.db").write_text(SECRET * 1000)
+    assert refusal(f"{scheme}:///{tmp_path}/text.db", "SELECT * FROM stays").startswith("cannot open the database")
+    assert "no file at" in refusal(f"{scheme}:///{tmp_path}/absent.db", "SELECT 1")
+    assert "no file at" in refusal(f"{scheme}:///{tmp_path}", "SELECT 1")
+    assert not (tmp_path / "absent.db").exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["", "stays.db", "mysql://host/name", f"host=a password={SECRET}", f"mysql:{SECRET}", "://", "http://[x"]
+)
+def test_other_addresses_are_refused_and_not_shown(address, monkeypatch):
+    assert "must be postgresql://host/name" in refusal(address, "SELECT 1")
+    monkeypatch.setenv("WARD", address)
+    assert "must be postgresql://host/name" in refusal("env:WARD", "SELECT 1")
+    monkeypatch.delenv("WARD")
+    assert refusal("env:WARD", "SELECT 1").startswith("database: the environment has no variable 'WARD'")
+
+
+@pytest.mark.parametrize("module", ["duckdb", "adbc_driver_postgresql"])
+def test_a_missing_extra_is_named(module, tmp_path):
+    make_duckdb(str(tmp_path / "t.db"))
+    address = f"duckdb:///{tmp_path}/t.db" if module == "duckdb" else "postgresql://host/name"
+    code = f"import sys; sys.modules[{module!r}] = None; from tacit import sql_table; list(sql_table({address!r}, 'SELECT 1').batches())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'")
