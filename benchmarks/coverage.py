@@ -20,8 +20,8 @@ Known exceptions, in which the summary must warn in most runs, and neither share
   ε = 0.2, and for a response that fills little of its range (the heavy-tailed design) also with 10 holders at ε = 0.2 and with 100 at
   ε = 1. Under add-remove y'y has more noise, and the same befalls 10 holders, and one with heavy tails, at ε = 0.2. With 100
   holders, ε = 0.2 and d ≥ 10 slopes too are little but their prior, and cover 92 to 99 %.
-- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases hardly show the scale of the slopes, which is then taken a little too
-  small: their intervals cover 80 to 90 %. That is the bar there.
+- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases hardly show the scale of the slopes,
+  which is then taken a little too small: their intervals cover 80 to 90 %. That is the bar there.
 
 More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing else: the noise of J releases adds up.
 
