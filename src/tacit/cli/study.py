@@ -60,7 +60,7 @@ def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_
     from tacit.study import Study
 
     agreement = Study.load(study)
-    typer.echo(json.dumps(_facts(agreement)) if as_json else _words(agreement))
+    typer.echo(json.dumps(_facts(agreement)) if as_json else words(agreement))
 
 
 def _facts(study: "Study") -> dict[str, Any]:
@@ -89,7 +89,8 @@ def _facts(study: "Study") -> dict[str, Any]:
     }
 
 
-def _words(study: "Study") -> str:
+def words(study: "Study") -> str:
+    """What a study implies, for a person to read."""
     import textwrap
 
     from tacit import explanation
