@@ -12,19 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode, SubStatus
-from flwr.proto.runtime_pb2 import AcquireTaskRequest
+from flwr.proto.runtime_pb2 import AcquireTaskRequest, SendTaskHeartbeatRequest
 from flwr.supercore.constant import TaskType
-from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+from flwr.supercore.heartbeat import HeartbeatSender
 from flwr.supercore.interceptors import (
     RuntimeTokenHttpInterceptor,
     RuntimeVersionHttpInterceptor,
     SuperExecAuthHttpInterceptor,
 )
 from flwr.supercore.protobuf.client import ProtobufClientInterceptor
-from flwr.supercore.retry import make_simple_http_retry_invoker
+from flwr.supercore.retry import RetryInvoker, exponential
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
@@ -65,20 +66,37 @@ class Runtime:
             insecure=True,
             root_certificates=None,
             interceptors=[RuntimeVersionHttpInterceptor(component_name=component), interceptor],
-            retry_invoker=make_simple_http_retry_invoker(),
+            retry_invoker=_patient(),
         )
+
+
+def _patient() -> RetryInvoker:
+    """Try again while the SuperNode cannot be reached. Flower's own way would end the process when a task has expired."""
+    return RetryInvoker(lambda: exponential(max_delay=20), httpx.TransportError, max_tries=None, max_time=None)
 
 
 def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0, on_done: Callable[[], None] = lambda: None) -> None:
     """Answer tasks one after the other until the process ends; `on_done` hears of each."""
     client = runtime.client("SuperExec", SuperExecAuthHttpInterceptor(master_secret=runtime.secret, protected_methods=_PROTECTED))
     while True:
-        acquired = client.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
-        if acquired.HasField("task") and acquired.token:
-            _work(app, runtime, acquired.token, Path(policy).absolute())
+        if (token := _next_task(client)) is not None:
+            _work(app, runtime, token, Path(policy).absolute())
             on_done()
         else:
             time.sleep(poll)
+
+
+def _next_task(client: RuntimeHttpClient) -> str | None:
+    """The token of the next task, if there is one."""
+    try:
+        acquired = client.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            message = "the SuperNode does not know this secret: start both with the same file, and the SuperNode with --isolation process"
+            raise FederationError(message) from None
+        LOG.warning("the SuperNode answers with status %d", error.response.status_code)
+        return None
+    return acquired.token if acquired.HasField("task") and acquired.token else None
 
 
 def log_to_stderr() -> None:
@@ -92,7 +110,7 @@ def log_to_stderr() -> None:
 def _work(app: ClientApp, runtime: Runtime, token: str, policy: Path) -> None:
     """One task: take the message, answer it, hand the answer over."""
     client = runtime.client("flwr-clientapp", RuntimeTokenHttpInterceptor(token))
-    heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(client))
+    heartbeat = HeartbeatSender(lambda: _is_heard(client))
     heartbeat.start()
     context, status = None, SubStatus.FAILED
     try:
@@ -105,6 +123,17 @@ def _work(app: ClientApp, runtime: Runtime, token: str, policy: Path) -> None:
         push_task_output(client, context, status, "")
         heartbeat.stop()
         client.close()
+
+
+def _is_heard(client: RuntimeHttpClient) -> bool:
+    """Tell the SuperNode that the task is worked on; one that has expired by now is finished all the same."""
+    try:
+        client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
+    except httpx.TransportError:
+        return False
+    except httpx.HTTPStatusError as error:
+        LOG.info("the SuperNode has given the task up (status %d)", error.response.status_code)
+    return True
 
 
 def _at_home(context: Context, policy: Path) -> Context:
