@@ -163,7 +163,7 @@ def test_serve_refuses_what_cannot_work(tacit, site, arguments, rule):
 
 
 def shell_commands():
-    blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", (DOCS / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
     return [shlex.split(line) for block in blocks for line in block.splitlines()]
 
 
