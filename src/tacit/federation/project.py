@@ -67,12 +67,12 @@ def write_project(project: Project, folder: Path) -> list[Path]:
 
 def _contents(project: Project) -> dict[str, str]:
     words = project.words()
-    common = {name.removesuffix(".in"): _filled(name, words) for name in _names() if not name.startswith("site/")}
+    common = {name.removesuffix(".in"): _filled(name, words) for name in _names() if not name.startswith("holder/")}
     sites = {
-        f"sites/{holder}/{name.removeprefix('site/')}": _filled(name, words | {"HOLDER": holder})
+        f"sites/{holder}/{name.removeprefix('holder/')}": _filled(name, words | {"HOLDER": holder})
         for holder in project.holders
         for name in _names()
-        if name.startswith("site/")
+        if name.startswith("holder/")
     }
     keys = "".join(f'{holder} = "the public key that `tacit federate keys` printed at {holder}"\n' for holder in project.holders)
     return common | sites | {"app/study.toml": study_toml(project.study), "app/holders.toml": keys}
@@ -80,7 +80,7 @@ def _contents(project: Project) -> dict[str, str]:
 
 def _names() -> list[str]:
     top = files("tacit.federation") / "template"
-    folders = [("", top), *((f"{folder}/", top / folder) for folder in ("app", "superlink", "site"))]
+    folders = [("", top), *((f"{folder}/", top / folder) for folder in ("app", "superlink", "holder"))]
     return [f"{prefix}{entry.name}" for prefix, folder in folders for entry in folder.iterdir() if entry.is_file()]
 
 

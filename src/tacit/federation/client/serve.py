@@ -7,8 +7,8 @@ policy's path from its own command line. SuperNode and executor may run as diffe
 """
 
 import logging
+import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from tacit.errors import FederationError
 
 LOG = logging.getLogger("tacit.federation")
 LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
+MOST_TASKS = 16
+"""Tasks that may be under way, those that hang included."""
 _PROTECTED = frozenset({"/flwr.proto.Runtime/AcquireTask"})
 
 
@@ -75,15 +77,21 @@ def _patient() -> RetryInvoker:
     return RetryInvoker(lambda: exponential(max_delay=20), httpx.TransportError, max_tries=None, max_time=None)
 
 
-def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0, on_done: Callable[[], None] = lambda: None) -> None:
-    """Answer tasks one after the other until the process ends; `on_done` hears of each."""
+def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0) -> None:
+    """Answer tasks until the process ends.
+
+    A task's message may never arrive, as when its run was stopped, and Flower then waits for hours; so each task has a thread of
+    its own. Studies are answered one after the other all the same.
+    """
     client = runtime.client("SuperExec", SuperExecAuthHttpInterceptor(master_secret=runtime.secret, protected_methods=_PROTECTED))
+    site = _Site(app, runtime, Path(policy).absolute())
     while True:
-        if (token := _next_task(client)) is not None:
-            _work(app, runtime, token, Path(policy).absolute())
-            on_done()
-        else:
-            time.sleep(poll)
+        if site.free.acquire(timeout=poll):
+            if (token := _next_task(client)) is not None:
+                threading.Thread(target=site.work, args=(token,), daemon=True).start()
+                continue
+            site.free.release()
+        time.sleep(poll)
 
 
 def _next_task(client: RuntimeHttpClient) -> str | None:
@@ -107,22 +115,33 @@ def log_to_stderr() -> None:
     LOG.setLevel(logging.INFO)
 
 
-def _work(app: ClientApp, runtime: Runtime, token: str, policy: Path) -> None:
-    """One task: take the message, answer it, hand the answer over."""
-    client = runtime.client("flwr-clientapp", RuntimeTokenHttpInterceptor(token))
-    heartbeat = HeartbeatSender(lambda: _is_heard(client))
-    heartbeat.start()
-    context, status = None, SubStatus.FAILED
-    try:
-        message, context, _run, _bundle = pull_task_input(client)
-        push_message(client, _reply(app, message, _at_home(context, policy)), context)
-        status = SubStatus.COMPLETED
-    except Exception as error:  # a task that failed must not end the executor
-        LOG.exception("a task failed: %s", type(error).__name__)
-    finally:
-        push_task_output(client, context, status, "")
-        heartbeat.stop()
-        client.close()
+class _Site:
+    """What all tasks of this site share: the app, one answer at a time, and a bound on tasks that hang."""
+
+    def __init__(self, app: ClientApp, runtime: Runtime, policy: Path) -> None:
+        self.app, self.runtime, self.policy = app, runtime, policy
+        self.free = threading.Semaphore(MOST_TASKS)
+        self._answering = threading.Lock()
+
+    def work(self, token: str) -> None:
+        """One task: take the message, answer it, hand the answer over."""
+        client = self.runtime.client("flwr-clientapp", RuntimeTokenHttpInterceptor(token))
+        heartbeat = HeartbeatSender(lambda: _is_heard(client))
+        heartbeat.start()
+        context, status = None, SubStatus.FAILED
+        try:
+            message, context, _run, _bundle = pull_task_input(client)
+            with self._answering:
+                reply = _reply(self.app, message, _at_home(context, self.policy))
+            push_message(client, reply, context)
+            status = SubStatus.COMPLETED
+        except Exception as error:  # a task that failed must not end the executor
+            LOG.exception("a task failed: %s", type(error).__name__)
+        finally:
+            push_task_output(client, context, status, "")
+            heartbeat.stop()
+            client.close()
+            self.free.release()
 
 
 def _is_heard(client: RuntimeHttpClient) -> bool:
