@@ -27,6 +27,7 @@ from tacit.demonstration import STUDY, patients
 from tacit.federation.client.app import app as client
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
+from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Terms
 from tacit.holder.ledger import Ledger
 from tacit.study import Study
@@ -58,7 +59,7 @@ def charges(policies: list[Path]) -> int:
 
 def run(grid: Grid, sites: int, out: Path) -> float:
     """Seconds of one run."""
-    terms = Terms(Study.from_toml(STUDY), deadline=3600.0, least=sites, poll=600.0, pause=0.0)
+    terms = Terms(Study.from_toml(STUDY), Patience(3600.0, 600.0, 0.0), least=sites)
     begun = time.perf_counter()
     federate(grid, Order(terms, out, "noise-aware", "weak"))
     return time.perf_counter() - begun

@@ -5,11 +5,13 @@ import sys
 
 import pytest
 from processes import at_most, federation, until
-from sites import STUDY, charges
+from sites import STUDY, changed, charges
 
 from tacit.analyst.posterior import Posterior
 from tacit.federation.client.policy import Policy
+from tacit.federation.client.requests import Requests
 from tacit.release import Release
+from tacit.study_file import study_toml
 
 EVIL_CLIENT = """
 from pathlib import Path
@@ -54,6 +56,15 @@ def releases(folder):
     return {Release.from_json(text).holder: text for text in texts}
 
 
+def approve_sum(made, folder, study):
+    """North's data officer has approved beforehand, so that rounds need not wait."""
+    requests = Requests(Policy.load(folder / "north/holder.toml").requests)
+    requests.ask(study)
+    approved = made.run(sys.executable, "-m", "tacit", "federate", "approve", "north/holder.toml", "length-of-sum", "--yes")
+    assert approved.returncode == 0, approved.stderr
+    assert "at least 3 must stay to the end" in approved.stdout
+
+
 def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
     with at_most(240), federation(tmp_path) as made:
         made.start_superlink(["north", "south"])
@@ -66,7 +77,7 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
             made.start_site(name)
         run = made.start_run(deadline=60.0, poll=2.0)
         log = made.finish(run)
-        assert "2 holders published" in log
+        assert "2 releases; posterior" in log
         assert results(tmp_path) == {"north": ("released", "published"), "south": ("released", "published")}
         assert Posterior.load(tmp_path / "out/posterior.parquet").study.hash == STUDY.hash
         assert [len(charges(tmp_path / name / "holder.toml")) for name in ("north", "south", "stranger")] == [1, 1, 0]
@@ -80,20 +91,19 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
 
 @pytest.mark.slow
 def test_five_sites_with_everything_that_goes_wrong(tmp_path):
-    """One site waits for a person, one comes late, one dies while it answers, one dies after, one refuses; and a rogue."""
+    """One site waits for a person, one comes late, one dies while it answers, one dies after, one refuses; and two rogues."""
     holders = ("north", "south", "east", "west", "centre")
-    with at_most(480), federation(tmp_path) as made:
+    with at_most(600), federation(tmp_path) as made:
         made.start_superlink(holders)
-        for name in (*holders, "rogue"):
+        for name in (*holders, "liar", "giant"):
             made.add_site(name, **{"north": {"approval": True}, "centre": {"studies": ["other"]}}.get(name, {}))
         made.trust(*holders)
-        made.register(*holders, "rogue")
+        made.register(*holders, "liar", "giant")
         for name in ("north", "west", "centre"):
             made.start_site(name)
-        for name in ("east", "rogue"):
+        for name, kind in (("east", "dying"), ("liar", "malformed"), ("giant", "oversized")):
             made.start_node(name)
-        made.start_rogue("east", "dying")
-        made.start_rogue("rogue", "malformed")
+            made.start_rogue(name, kind)
         config = {"deadline": 150.0, "poll": 5.0, "least_holders": 4}
         run = made.start_run(**config)
 
@@ -112,13 +122,22 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
         assert set(first) == {"north", "south", "east", "west"}
         assert found["policy: the study is not one that this site takes part in"][0] == "refused"
         assert found["answer: it must be one record with the fields version, state, reason, release"][0] == "rejected"
+        assert found["answer: a release is at most 32 MB long"][0] == "rejected"
 
-        # The same again, after one was killed and another rogue came: nothing is paid twice.
-        made.kill("west-site", "rogue-site")
+        # The same again, after one was killed: nothing is paid twice.
+        made.kill("west-site", "liar-site", "giant-site")
         made.stop("west-node")
         made.start_site("west")
-        made.start_rogue("rogue", "oversized")
         made.finish(made.start_run(**config), 180)
         assert releases(tmp_path) == first
-        assert results(tmp_path)["answer: a release is at most 32 MB long"][0] == "rejected"
         assert {name: len(charges(tmp_path / name / "holder.toml")) for name in holders} == dict.fromkeys(holders[:4], 1) | {"centre": 0}
+
+        # A secure sum of the four.
+        keys = {name: made.public[name] for name in holders[:4]}
+        study = changed(name="length-of-sum", epsilon=0.5, secure_sum={"holders": keys, "least": 3, "colluding": 0})
+        (tmp_path / "project/app/study.toml").write_text(study_toml(study))
+        approve_sum(made, tmp_path, study)
+        made.finish(made.start_run(deadline=30.0, poll=10.0), 200)
+        release = Release.load(tmp_path / "out/releases/sum.json")
+        assert (release.holder, release.n) == ("secure sum of 4 holders", 1600)
+        assert {name: len(charges(tmp_path / name / "holder.toml")) for name in holders[:4]} == dict.fromkeys(holders[:4], 2)

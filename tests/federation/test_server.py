@@ -15,6 +15,7 @@ from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
+from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Terms, enough, gather
 from tacit.federation.wire import Answer, Reason, record_of
 from tacit.release import Release
@@ -29,7 +30,8 @@ def site(folder, holder="north", **policy):
 
 
 def terms(**changes):
-    return Terms(**({"study": STUDY, "deadline": 20.0, "least": 1, "poll": 0.0, "pause": 0.0} | changes))
+    waiting = {name: changes.pop(name, default) for name, default in {"deadline": 20.0, "poll": 0.0, "pause": 0.0}.items()}
+    return Terms(**({"study": STUDY, "patience": Patience(**waiting), "least": 1} | changes))
 
 
 def saying(content):
@@ -205,7 +207,7 @@ def test_a_message_that_cannot_be_fetched_is_rejected(tmp_path):
 
 
 def test_a_release_of_another_study_is_rejected(tmp_path):
-    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[0].release
+    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[0].found
     grid = LocalGrid({1: saying(released(other.to_json())), 2: site(tmp_path)})
     assert states(gather(grid, terms()))[1] == ("rejected", "release: it is of another study than was asked for")
 
@@ -242,7 +244,7 @@ def test_a_stranger_with_a_key_of_its_own_is_rejected(tmp_path):
 
 
 def _release(folder):
-    return gather(LocalGrid({1: site(folder / "copied")}), terms())[0].release.to_json()
+    return gather(LocalGrid({1: site(folder / "copied")}), terms())[0].found.to_json()
 
 
 # The run's configuration.
@@ -253,7 +255,7 @@ def test_an_order_is_read_from_the_project(tmp_path):
     (tmp_path / "holders.toml").write_text('north = "abc"\nsouth = "def"\n')
     config = {"study": "study.toml", "holders": "holders.toml", "out": "/var/out", "deadline": 60, "least-holders": 2, "poll": 5}
     order = Order.read(config, tmp_path)
-    assert (order.terms.study.hash, order.terms.deadline, order.terms.wanted) == (STUDY.hash, 60.0, 2)
+    assert (order.terms.study.hash, order.terms.patience.deadline, order.terms.wanted) == (STUDY.hash, 60.0, 2)
     assert (str(order.out), order.method, order.prior) == ("/var/out", "noise-aware", "weak")
     with pytest.raises(FederationError, match="lacks 'deadline'"):
         Order.read({key: value for key, value in config.items() if key != "deadline"}, tmp_path)

@@ -157,10 +157,11 @@ def _request_words(request: "Request", policy: "Policy") -> str:
     ledger = Ledger(policy.ledger)
     accounts = ledger.accounts() if ledger.path.exists() else []
     spent = next((account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0)
+    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (", and y'y" if study.response_square else "")
+    leaves = "a masked vector, of which others learn the sum alone" if study.secure_sum else "one file with noisy sums"
     return (
         f"{words(study)}\n\n"
-        f"what would leave: one file with noisy sums, {study.d} by {study.d} for X'X, {study.d} for X'y"
-        f"{', and y' + chr(39) + 'y' if study.response_square else ''}; the study; the name {policy.holder!r}; no row\n"
+        f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
         f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; data set {policy.dataset!r} has spent {spent:.4g}"
         f" of at most {policy.most.epsilon_in_all:g}\n"
         f"asked {request.asked}; {request.decision}{f' {request.decided}' if request.decided else ''}"

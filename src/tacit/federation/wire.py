@@ -4,6 +4,7 @@ A reason is chosen from a list that was written before there was data, so that n
 strict: a message with a field missing, extra, too long or of another type is refused.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -42,12 +43,13 @@ class Reason(StrEnum):
     BUDGET = "ledger: what is left of the budget does not cover the study"
     LEDGER = "ledger: it does not admit this charge"
     TABLE = "the table does not fit the study"
+    SUM = "secure sum: what the server sent does not fit the study, or what was sent before"
     SITE = "site: its own set-up needs attention"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site says to a study; `release` is the document's text, and empty unless the state is `released`."""
+    """What a site says to a study; `release` is a release's text, or a round's document in a secure sum, and else empty."""
 
     state: State
     reason: Reason = Reason.NONE
@@ -67,6 +69,38 @@ def read_request(content: RecordDict) -> str:
         message = f"a request's study is at most {MOST_STUDY_BYTES // 2**20} MB long"
         raise FederationError(message)
     return study
+
+
+Round = Literal["keys", "shares", "masked", "agree", "unmask"]
+ROUNDS: tuple[Round, ...] = ("keys", "shares", "masked", "agree", "unmask")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of a secure sum: for which study, in which session, and what the others said before (JSON)."""
+
+    study: str
+    session: str
+    round: Round
+    payload: str
+
+
+def step_request(step: Step) -> RecordDict:
+    """A round's request to one holder."""
+    return RecordDict({"step": ConfigRecord({"version": VERSION, **vars(step)})})
+
+
+def read_step(content: RecordDict) -> Step:
+    """The round that a request asks for."""
+    fields = _fields(content, "step", {"version": int, "study": str, "session": str, "round": str, "payload": str})
+    study, session, name, payload = (str(fields[field]) for field in ("study", "session", "round", "payload"))
+    if not re.fullmatch("[0-9a-f]{32}", session) or name not in ROUNDS:
+        message = "step: its session or round is not one that can be"
+        raise FederationError(message)
+    if max(len(study), len(payload)) > MOST_BYTES:
+        message = f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long"
+        raise FederationError(message)
+    return Step(study, session, name, payload)
 
 
 def record_of(answer: Answer) -> RecordDict:

@@ -8,7 +8,6 @@ the check and the charge one step, however many processes publish at once.
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -233,11 +232,6 @@ class Ledger:
             reason = "".join(letter if letter.isprintable() else " " for letter in str(error)[:200])  # SQLite quotes what is damaged
             message = f"the ledger {str(self.path)!r} cannot be used: {reason}"
             raise LedgerError(message) from None
-
-
-def now() -> str:
-    """The time as ledger and releases state it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _open_schema(database: sqlite3.Connection, path: Path, *, checked: bool) -> None:

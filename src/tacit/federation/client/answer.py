@@ -6,15 +6,18 @@ rows read. Whatever goes wrong on the way becomes one of the agreed reasons, and
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
-from tacit.federation.wire import Answer, Reason
+from tacit.federation.client.sum import Holder, SumError
+from tacit.federation.wire import Answer, Reason, Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
+from tacit.holder.share import Seal, publish_share
 from tacit.rows.table import Table, table_of
 from tacit.study import Study
 
@@ -25,19 +28,24 @@ class TooFewRowsError(TableError):
     """The table has fewer rows than the policy asks for."""
 
 
-def answer(text: str, policy: Policy) -> Answer:
-    """What this site says to a study."""
+def answer(asked: str | Step, policy: Policy) -> Answer:
+    """What this site says to a study's text, or to a round of a study's secure sum."""
     try:
-        study = Study.from_toml(text)
+        study = Study.from_toml(asked.study if isinstance(asked, Step) else asked)
     except StudyError as error:
         return _refuse(Reason.UNREADABLE, error)
+    if isinstance(asked, Step) != (study.secure_sum is not None):
+        return _refuse(Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is")
+    if objection := policy.objection(study):
+        return _refuse(objection, f"study {study.name!r} ({study.hash})")
     try:
-        return _answer(study, policy)
+        return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
 
 
 _REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
+    (SumError, Reason.SUM),
     (TooFewRowsError, Reason.ROWS),
     (TableError, Reason.TABLE),
     (BudgetError, Reason.BUDGET),
@@ -46,9 +54,7 @@ _REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
 )
 
 
-def _answer(study: Study, policy: Policy) -> Answer:
-    if objection := policy.objection(study):
-        return _refuse(objection, f"study {study.name!r} ({study.hash})")
+def _release(study: Study, policy: Policy) -> Answer:
     ledger = Ledger(policy.ledger)
     if (stored := ledger.released(policy.dataset, study.hash)) is not None:
         LOG.info("study %r: the release that was published before is given again, at no cost", study.name)
@@ -56,10 +62,32 @@ def _answer(study: Study, policy: Policy) -> Answer:
     if policy.approval and (pending := _pending(study, policy)) is not None:
         return pending
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-    table = _counted(table_of(list(policy.data), study), policy.least_rows)
-    release = publish(study, table, holder=policy.holder, ledger=ledger, dataset=policy.dataset, key=policy.key)
+    release = publish(study, _table(study, policy), holder=policy.holder, ledger=ledger, dataset=policy.dataset, key=policy.key)
     LOG.info("study %r: published; the charge is in %s", study.name, policy.ledger)
     return Answer("released", release=release.to_json())
+
+
+def _sum(study: Study, step: Step, policy: Policy) -> Answer:
+    """One round of a secure sum; its first needs what a release needs, and the third pays."""
+    if policy.approval and (pending := _pending(study, policy)) is not None:
+        return pending
+    if policy.key is None:
+        return _refuse(Reason.SITE, "a secure sum needs a key in the policy")
+    ledger = Ledger(policy.ledger)
+    paying = {"holder": policy.holder, "dataset": policy.dataset, "session": step.session}
+
+    def pay_and_mask(seal: Seal) -> str:
+        ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
+        return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
+
+    holder = Holder(policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask)
+    document = holder.answer(step)
+    LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)
+    return Answer("released", release=document)
+
+
+def _table(study: Study, policy: Policy) -> Table:
+    return _counted(table_of(list(policy.data), study), policy.least_rows)
 
 
 def _pending(study: Study, policy: Policy) -> Answer | None:

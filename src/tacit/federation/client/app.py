@@ -8,7 +8,7 @@ from flwr.clientapp import ClientApp
 from tacit.errors import TacitError
 from tacit.federation.client.answer import answer
 from tacit.federation.client.policy import Policy
-from tacit.federation.wire import Answer, Reason, read_request, record_of
+from tacit.federation.wire import Answer, Reason, read_request, read_step, record_of
 
 LOG = logging.getLogger("tacit.federation")
 
@@ -28,7 +28,7 @@ def release(message: Message, context: Context) -> Message:
 
 def _answer(message: Message, context: Context) -> Answer:
     try:
-        text = read_request(message.content)
+        asked = read_step(message.content) if "step" in message.content else read_request(message.content)
     except TacitError as error:
         LOG.warning("refused: %s", error)
         return Answer("refused", Reason.UNREADABLE)
@@ -37,4 +37,4 @@ def _answer(message: Message, context: Context) -> Answer:
     except TacitError as error:
         LOG.error("no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'", error)  # noqa: TRY400
         return Answer("refused", Reason.SITE)
-    return answer(text, policy)
+    return answer(asked, policy)

@@ -12,9 +12,8 @@ from typing import Literal, Self
 from pydantic import ValidationError
 
 from tacit.columns import Document, explain
-from tacit.document import write_whole
+from tacit.document import now, write_whole
 from tacit.errors import FederationError
-from tacit.holder.ledger import now
 from tacit.study import Study
 from tacit.study_file import study_toml
 

@@ -9,7 +9,7 @@ import logging
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from flwr.app import Context, UserConfig
 from flwr.common.config import get_project_dir
@@ -20,7 +20,10 @@ from tacit.analyst.fit import fit
 from tacit.analyst.posterior import Posterior
 from tacit.document import write_whole
 from tacit.errors import FederationError
-from tacit.federation.server.gather import Standing, Terms, enough, gather
+from tacit.federation.server.ask import Patience, Standing
+from tacit.federation.server.gather import Terms, enough, gather
+from tacit.federation.server.sum import Sum
+from tacit.release import Release
 from tacit.study import Study
 
 LOG = logging.getLogger("flwr")
@@ -53,9 +56,8 @@ class Order:
             keys = str(config.get("holders", ""))
             terms = Terms(
                 study=Study.load(project / str(config["study"])),
-                deadline=float(config["deadline"]),
+                patience=Patience(float(config["deadline"]), float(config.get("poll", 30))),
                 least=int(config["least-holders"]),
-                poll=float(config.get("poll", 30)),
                 keys=_keys(project / keys) if keys else None,
             )
             return cls(terms, Path(str(config["out"])), str(config.get("method", "noise-aware")), str(config.get("prior", "weak")))
@@ -80,37 +82,48 @@ def _keys(path: Path) -> dict[str, str]:
 
 def federate(grid: Grid, order: Order) -> Posterior:
     """Ask, collect, fit, and write everything."""
-    order.out.mkdir(parents=True, exist_ok=True)
-    (order.out / "releases").mkdir(exist_ok=True)
-    standings = gather(grid, order.terms, _say)
-    for standing in standings:
-        if standing.release is not None:
-            standing.release.save(order.out / "releases" / f"{standing.node}.json")
-    write_whole(order.out / "federation.json", json.dumps(_record(standings, order.terms), indent=2, ensure_ascii=False) + "\n")
-    releases = enough(standings, order.terms)
-    keys = None if order.terms.keys is None else order.terms.keys.values()
+    (order.out / "releases").mkdir(parents=True, exist_ok=True)
+    releases = _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
+    keys = None if order.terms.keys is None or order.terms.study.secure_sum is not None else order.terms.keys.values()
     collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
-    LOG.info("%d holders published; posterior and summary are in %s", len(releases), order.out)
+    LOG.info("%d releases; posterior and summary are in %s", len(releases), order.out)
     return posterior
 
 
-def _say(standing: Standing) -> None:
-    holder = f" ({standing.release.holder})" if standing.release is not None else ""
-    LOG.info("node %d%s: %s%s", standing.node, holder, standing.state, f": {standing.reason}" if standing.reason else "")
+def _gathered(grid: Grid, order: Order) -> list[Release]:
+    """Each holder's release."""
+    standings = gather(grid, order.terms, _say)
+    for standing in standings:
+        if standing.found is not None:
+            standing.found.save(order.out / "releases" / f"{standing.node}.json")
+    holders = {standing.node: standing.found.holder for standing in standings if standing.found is not None}
+    _record(order, list(standings), holders)
+    return enough(standings, order.terms)
 
 
-def _record(standings: list[Standing], terms: Terms) -> dict[str, object]:
-    """Who answered, who did not, and why: for the analyst's own files."""
+def _summed(grid: Grid, order: Order) -> list[Release]:
+    """One release, of all holders' sum."""
+    under_way = Sum(grid, order.terms.study, order.terms.patience, _say)
+    try:
+        release = under_way.run()
+    finally:
+        _record(order, list(under_way.standings.values()), under_way.names)
+    release.save(order.out / "releases" / "sum.json")
+    return [release]
+
+
+def _say(standing: Standing[Any]) -> None:
+    LOG.info("node %d: %s%s", standing.node, standing.state, f": {standing.reason}" if standing.reason else "")
+
+
+def _record(order: Order, standings: list[Standing[Any]], holders: dict[int, str]) -> None:
+    """Write down who answered, who did not, and why: for the analyst's own files."""
     nodes = [
-        {
-            "node": str(standing.node),
-            "holder": None if standing.release is None else standing.release.holder,
-            "state": standing.state,
-            "reason": standing.reason,
-        }
+        {"node": str(standing.node), "holder": holders.get(standing.node), "state": standing.state, "reason": standing.reason}
         for standing in standings
     ]
-    return {"study": terms.study.name, "study_hash": terms.study.hash, "nodes": nodes}
+    record = {"study": order.terms.study.name, "study_hash": order.terms.study.hash, "nodes": nodes}
+    write_whole(order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
