@@ -4,7 +4,8 @@ Every site has a table, a policy, a ledger and a signing key of its own, and ans
 code asks, checks and fits. In one process by default; with --simulation in Flower's simulation engine, which needs Ray
 (pip install 'tacit[simulation]').
 
-Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the same, and no site needs over 2 seconds.
+Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the same, and in one process no
+site needs over 2 seconds.
 
     python benchmarks/federation.py [--sites 100] [--quick] [--check] [--simulation]
 """
@@ -113,7 +114,7 @@ def main() -> None:
         texts = [sorted(path.read_text() for path in (folder / part / "releases").iterdir()) for part in ("first", "second")]
         states = [node["state"] for node in json.loads((folder / "first/federation.json").read_text())["nodes"]]
         size = sum(map(len, texts[0])) / len(texts[0])
-    met = paid == sites == states.count("released") and texts[0] == texts[1] and first < 2 * sites
+    met = paid == sites == states.count("released") and texts[0] == texts[1] and (options.simulation or first < 2 * sites)
     print(f"{sites} sites of {options.rows} rows, {'simulation engine' if options.simulation else 'one process'}")
     print(f"first run  {first:8.2f} s, {first / sites * 1e3:6.1f} ms a site, {paid} charges, {states.count('released')} published")
     print(f"second run {second:8.2f} s, {second / sites * 1e3:6.1f} ms a site, no charge, the same releases: {texts[0] == texts[1]}")
