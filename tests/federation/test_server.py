@@ -70,6 +70,7 @@ def test_five_sites_give_a_posterior(tmp_path):
     saved = Posterior.load(order.out / "posterior.parquet")
     assert saved.mean().tolist() == posterior.mean().tolist()
     assert "age" in (order.out / "summary.txt").read_text()
+    assert "5 data holders" in (order.out / "report.html").read_text()
     assert {Release.load(path).holder for path in (order.out / "releases").iterdir()} == set(HOLDERS)
     record = json.loads((order.out / "federation.json").read_text())
     assert [node["state"] for node in record["nodes"]] == ["released"] * 5

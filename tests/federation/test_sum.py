@@ -126,6 +126,7 @@ def test_a_study_runs_to_its_posterior(sites, tmp_path):
     low, high = posterior.interval(0.99999)[posterior.names().index("age")]
     assert low < SLOPE < high
     assert fit(collect(tmp_path / "out/releases")).mean().tolist() == posterior.mean().tolist()
+    assert (tmp_path / "out/report.html").exists()
     nodes = json.loads((tmp_path / "out/federation.json").read_text())["nodes"]
     assert {node["holder"] for node in nodes} == set(NAMES)
 

@@ -1,4 +1,4 @@
-"""The ServerApp: asks for a study, collects what comes, fits, and writes releases, posterior and summary into one folder.
+"""The ServerApp: asks for a study, collects what comes, fits, and writes releases, posterior, summary and report into one folder.
 
 Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the project; `out`, a folder
 on the SuperLink's machine; `least-holders`, `deadline` and `poll` in seconds; `method` and `prior`.
@@ -18,6 +18,7 @@ from flwr.serverapp import Grid, ServerApp
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior import Posterior
+from tacit.analyst.report import write_report
 from tacit.document import write_whole
 from tacit.errors import FederationError
 from tacit.federation.server.ask import Patience, Standing
@@ -89,7 +90,8 @@ def federate(grid: Grid, order: Order) -> Posterior:
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
-    LOG.info("%d releases; posterior and summary are in %s", len(releases), order.out)
+    write_report(posterior, order.out / "report.html")
+    LOG.info("%d releases; posterior, summary and report are in %s", len(releases), order.out)
     return posterior
 
 
