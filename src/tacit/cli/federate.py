@@ -111,7 +111,7 @@ def approve(
 ) -> None:
     """List the studies that wait for a person; show one in words, and approve or refuse it.
 
-    Examples: `tacit federate approve holder.toml`, then `tacit federate approve holder.toml length-of-stay`
+    Example: `tacit federate approve holder.toml length-of-stay`; without a study it lists them all
     """
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Requests
