@@ -138,6 +138,18 @@ def test_holder_and_analyst_never_import_each_other():
         assert {"holder", "analyst"} - parts or place(path) in ENTRY_POINTS, path
 
 
+def test_each_half_of_a_federation_sees_its_own_side_alone():
+    halves = {"client": "analyst", "server": "holder"}
+    for path in (path for path in FILES if place(path) == "federation"):
+        half = path.relative_to(SOURCE / "federation").parts[0]
+        names = imports_of(path)
+        forbidden = {halves[half]} if half in halves else {"holder", "analyst"}
+        assert not parts_of(names) & forbidden, path
+        others = {f"tacit.federation.{other}" for other in halves if other != half}
+        assert not any(name.startswith(tuple(others)) for name in names), path
+    assert {path.parent.name for path in FILES if place(path) == "federation"} >= set(halves)
+
+
 @pytest.mark.parametrize("path", [path for path in FILES if place(path) == "privacy"], ids=relative)
 def test_the_privacy_calculus_reaches_nothing_outside(path):
     assert not {name.split(".")[0] for name in imports_of(path)} & OUTSIDE

@@ -10,10 +10,12 @@ import math
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar, Literal, NoReturn, Protocol, Self
 
@@ -167,6 +169,22 @@ class Published(Document):
     def save(self, path: str | Path) -> None:
         """Write the document; the file appears whole or not at all."""
         write_whole(path, self.to_json())
+
+
+def now() -> str:
+    """The time as ledger and releases state it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[str, Any]:
+    """The fields that say under which guarantee, by what and when a document was made."""
+    stated = ("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier", "lattice")
+    return {field: getattr(mechanism, field) for field in stated} | {
+        "mechanism": sampler,
+        "simulated": simulated,
+        "created": now(),
+        "software": f"tacit {version('tacit')}",
+    }
 
 
 def must(holds: bool, rule: str) -> None:  # noqa: FBT001

@@ -43,3 +43,11 @@ class MethodError(TacitError):
 
 class PosteriorError(TacitError):
     """A posterior file is malformed, or cannot give what is asked."""
+
+
+class PolicyError(TacitError):
+    """A site's policy file breaks a rule."""
+
+
+class FederationError(TacitError):
+    """A message between sites and server is malformed, or a federation cannot be run as asked."""

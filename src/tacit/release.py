@@ -3,8 +3,9 @@
 The rules of the format, reading and writing are those of every document (document.py).
 """
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Release(Published):
     simulated: bool
     created: str
     software: Name
+    survivors: Annotated[int, Field(ge=2)] | None = None
     signature: Signature | None = None
 
     @model_validator(mode="after")
@@ -72,14 +74,29 @@ class Release(Published):
             (self.smallest_eigenvalue is not None) == self.study.release.smallest_eigenvalue,
             "smallest_eigenvalue must be there exactly when the study publishes it",
         )
+        must((self.survivors is None) == (self.study.secure_sum is None), "survivors must be there exactly in a secure sum")
         must((self.n is None) == (self.study.count == "withheld"), "n must be there exactly when the study publishes it")
         must(self.study.count == "noisy" or self.n is None or isinstance(self.n, int), "n must be a whole number, zero or more")
         try:
-            needed = self.study.mechanism(self.epsilon, self.delta)
+            needed = self.study.mechanism(self.epsilon, self.delta) if self.study.secure_sum is None else self._needed_in_sum()
         except StudyError as error:
             raise ValueError(str(error)) from None
         self._check_noise(needed, self.noise.model_dump())
         return self
+
+    def _needed_in_sum(self) -> Mechanism:
+        """The noise of those who stayed in a secure sum; they all spend what the study says."""
+        agreed, survivors = self.study.secure_sum, self.survivors or 0
+        must(agreed is not None and agreed.least <= survivors <= len(agreed.holders), "survivors must be as many as the study allows")
+        must((self.epsilon, self.delta) == (self.study.epsilon, self.study.delta), "epsilon and delta must be the study's in a secure sum")
+        return self.study.summed(survivors)
+
+    def document(self) -> dict[str, Any]:
+        """The document as plain values; only that of a secure sum names survivors."""
+        document = super().document()
+        if self.survivors is None:
+            del document["survivors"]
+        return document
 
     # Arrays for the analyst.
 
@@ -97,3 +114,28 @@ class Release(Published):
 def noise_record(mechanism: Mechanism) -> Noise:
     """A mechanism's noise as the release states it."""
     return Noise(**vars(mechanism.scales))
+
+
+def from_steps(steps: int, lattice: int) -> float:
+    """A whole number of lattice steps as a float."""
+    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+
+
+def statistics_fields(study: Study, noisy: Iterator[float], n: int | None) -> dict[str, Any]:
+    """The fields of a release that hold statistics, from noisy values in their order and the exact number of rows.
+
+    The order: the diagonal of X'X, what is above it row by row, X'y, and then y'y, n and the smallest eigenvalue where they are
+    published with noise.
+    """
+    d = study.d
+    xtx = np.diag([next(noisy) for _ in range(d)])
+    for i in range(d):
+        for k in range(i + 1, d):
+            xtx[i, k] = xtx[k, i] = next(noisy)
+    return {
+        "xtx": tuple(map(tuple, xtx.tolist())),
+        "xty": tuple(next(noisy) for _ in range(d)),
+        "yty": next(noisy) if study.response_square else None,
+        "n": next(noisy) if study.count == "noisy" else None if study.count == "withheld" else n,
+        "smallest_eigenvalue": next(noisy) if study.release.smallest_eigenvalue else None,
+    }

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
-from tacit.holder.publish import Purpose, privatise
+from tacit.document import provenance
+from tacit.holder.publish import Purpose, noisy_steps, privatise
 from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.noise import Sampler
-from tacit.release import Release
+from tacit.release import Release, from_steps, noise_record, statistics_fields
 from tacit.rows.table import table_of
 from tacit.scales import ScalesRelease
 from tacit.study import Study
@@ -30,6 +31,24 @@ def simulate(
     """What `publish` would make of a table, with noise from `rng` and no ledger."""
     statistics = statistics_of(study, table_of(table, study).batches(), order=rng.permutation)
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+
+
+def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generator) -> Release:
+    """What a secure sum over these tables' holders, all of whom stay, would publish; noise from `rng`, no masks and no ledger."""
+    parts = [statistics_of(study, table_of(table, study).batches()) for table in tables]
+    mechanism = study.summed(len(parts))
+    total = sum(parts[1:], parts[0])
+    noisy = (from_steps(step, mechanism.lattice) for step in noisy_steps(total, mechanism, seeded(rng)))
+    return Release(
+        study_hash=study.hash,
+        study=study.resolved(),
+        holder=f"secure sum of {len(parts)} holders",
+        survivors=len(parts),
+        noise_shape=mechanism.shape,
+        noise=noise_record(mechanism),
+        **statistics_fields(study, noisy, total.n),
+        **provenance(mechanism, "seeded pseudo-random noise: protects nobody", simulated=True),
+    )
 
 
 def simulate_scales(

@@ -18,7 +18,7 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from tacit.columns import Document, Feature, Name, Response, explain
 from tacit.errors import StudyError
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
-from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate
+from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
 from tacit.terms import Product, Term, products_of
@@ -49,6 +49,8 @@ LEAST_RADIUS = 1e-3
 
 Count = Literal["exact", "noisy", "withheld", "public"]
 Missing = Literal["drop", "impute", "refuse"]
+PublicKey = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9+/]{43}=\z")]
+"""Ed25519, in base64."""
 Hash = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
 
 
@@ -63,6 +65,41 @@ class ReleaseForm(Document):
     smallest_eigenvalue: bool = False
     count: Count | None = None
     average: Annotated[int, Field(ge=1, le=MOST_AVERAGED)] = 1
+
+
+class SecureSum(Document):
+    """A sum that is published instead of each holder's release: who takes part, and what its noise must survive.
+
+    `holders` names each holder's public key. At least `least` of them must stay to the end, and the noise covers `colluding` of
+    those, who may tell the server what they know.
+    """
+
+    holders: Annotated[dict[Name, PublicKey], Field(min_length=2, max_length=1000)]
+    least: Annotated[int, Field(ge=2)]
+    colluding: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.colluding < self.least <= len(self.holders):
+            message = "secure_sum needs colluding < least, and least at most the number of holders"
+            raise ValueError(message)
+        if 2 * self.least <= len(self.holders) + self.colluding:
+            message = "secure_sum.least must be more than half of all holders and colluding ones together, or a server could divide them"
+            raise ValueError(message)
+        if len(set(self.holders.values())) < len(self.holders):
+            message = "secure_sum.holders must each have a key of their own"
+            raise ValueError(message)
+        return self
+
+    @property
+    def threshold(self) -> int:
+        """How many holders must agree to unmask: so many that no two different sums can both find as many."""
+        return (len(self.holders) + self.colluding) // 2 + 1
+
+    @property
+    def covering(self) -> int:
+        """How many honest holders' shares of noise there are at least."""
+        return self.least - self.colluding
 
 
 class Study(Document):
@@ -80,6 +117,7 @@ class Study(Document):
     release: ReleaseForm = ReleaseForm()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
+    secure_sum: SecureSum | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -107,6 +145,9 @@ class Study(Document):
             raise ValueError(message)
         if self.scales_share is not None:
             self._check_stages(self.stages)
+        if self.secure_sum is not None and (self.release.smallest_eigenvalue or self.release.average > 1 or self.scales_share is not None):
+            message = "secure_sum excludes release.smallest_eigenvalue, which does not add up, release.average and scales_share"
+            raise ValueError(message)
         return self
 
     def _check_terms(self, features: set[str]) -> None:
@@ -233,6 +274,13 @@ class Study(Document):
         """Noise at the study's budget, or at the smaller one a holder chose."""
         return calibrate(self.form, *self._budget(epsilon, delta, self.epsilon))
 
+    def summed(self, holders: int) -> Mechanism:
+        """Noise of so many holders' shares in a secure sum; of one share for 1."""
+        if self.secure_sum is None:
+            message = "the study has no secure_sum: each holder publishes a release of its own"
+            raise StudyError(message)
+        return summed(self.mechanism(), holders, self.secure_sum.covering)
+
     def _budget(self, epsilon: float | None, delta: float | None, agreed_epsilon: float) -> tuple[float, float]:
         epsilon = agreed_epsilon if epsilon is None else epsilon
         delta = self.delta if delta is None else delta
@@ -289,6 +337,8 @@ class Study(Document):
         }
         if self.release.average == 1:  # a study without averaging keeps the hash that it had before there was any
             del document["release"]["average"]
+        if self.secure_sum is None:  # as studies were written before there were sums
+            del document["secure_sum"]
         return document
 
     def resolved(self) -> Self:

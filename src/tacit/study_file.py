@@ -1,6 +1,7 @@
 """A study as the text of a TOML file, every default written out: what is read back is the same study."""
 
 import json
+import re
 from typing import Any
 
 from tacit.study import Study
@@ -39,5 +40,10 @@ def _value(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    """A name as a key of a table: as it is where TOML allows that."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _value(name)

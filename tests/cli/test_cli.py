@@ -387,14 +387,16 @@ def test_ledger_show_as_json(tacit):
     assert (charge["id"], charge["holder"], charge["epsilon"], charge["release"]) == (1, "north", 1.0, True)
 
 
-def test_ledger_show_names_a_lost_charge(tacit, house, monkeypatch):
+def test_ledger_show_names_an_interrupted_charge_and_publishing_again_finishes_it(tacit, house, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record", lambda *_arguments: 1 / 0)
         assert tacit(*PUBLISH)[0] == 1
     assert not (house / "north.json").exists()
-    assert "lost: interrupted after paying" in tacit("ledger", "show")[1]
-    assert "its budget is lost" in refused(tacit("ledger", "export", 1, "--out", "north.json"))
+    assert "interrupted: publish again" in tacit("ledger", "show")[1]
+    assert "publish the study again" in refused(tacit("ledger", "export", 1, "--out", "north.json"))
     assert not (house / "north.json").exists()
+    assert tacit(*PUBLISH)[0] == 0
+    assert "interrupted" not in tacit("ledger", "show")[1]
 
 
 def test_ledger_limit(tacit):

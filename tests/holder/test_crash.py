@@ -75,21 +75,40 @@ def breaks(*_arguments, **_options):
 
 
 @pytest.mark.parametrize("step", ["privatise", "record"])
-def test_a_fault_after_the_charge_wastes_it_and_never_overspends(tmp_path, monkeypatch, step):
+def test_a_fault_after_the_charge_is_made_good_by_publishing_again(tmp_path, monkeypatch, step):
     ledger = Ledger(tmp_path / "ledger.db")
-    ledger.set_limit("default", admitting(2), STUDY.delta)
+    ledger.set_limit("default", admitting(1), STUDY.delta)
     with monkeypatch.context() as patch:
         patch.setattr(publishing if step == "privatise" else Ledger, step, breaks)
         with pytest.raises(FaultError):
             publish(STUDY, ROWS, holder="north", ledger=ledger)
     (lost,) = charges(ledger.path)
     assert lost.release is None
-    with pytest.raises(LedgerError, match="its budget is lost"):
+    with pytest.raises(LedgerError, match="publish the study again"):
         ledger.release(lost.id)
-    publish(STUDY, ROWS, holder="north", ledger=ledger)
+    with pytest.raises(BudgetError):  # what another holder's name paid for is not theirs
+        publish(STUDY, ROWS, holder="south", ledger=ledger)
+    release = publish(STUDY, ROWS, holder="north", ledger=ledger)
+    (finished,) = charges(ledger.path)
+    assert (finished.id, finished.release) == (lost.id, release.to_json())
     with pytest.raises(BudgetError):
         publish(STUDY, ROWS, holder="north", ledger=ledger, again=True)
-    assert [charge.release is None for charge in charges(ledger.path)] == [True, False]
+
+
+def test_of_two_who_finish_one_charge_only_one_publishes(tmp_path, monkeypatch):
+    ledger, draw = Ledger(tmp_path / "ledger.db"), publishing.privatise
+    first = []
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(publishing, "privatise", draw)
+        first.append(publish(STUDY, ROWS, holder="north", ledger=ledger))
+        return draw(*arguments)
+
+    monkeypatch.setattr(publishing, "privatise", overtaken)
+    with pytest.raises(LedgerError, match="no charge 1 that waits"):
+        publish(STUDY, ROWS, holder="north", ledger=ledger)
+    (charge,) = charges(ledger.path)
+    assert charge.release == first[0].to_json()
 
 
 def test_a_fault_inside_the_charge_leaves_nothing(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from tacit.errors import BudgetError, LedgerError
 from tacit.holder.ledger import Charge, Ledger, default_path
 from tacit.holder.publish import publish
+from tacit.holder.stream_ledger import Terms, start_stream
 from tacit.privacy.gaussian import epsilon_of, mu_of
 from tacit.study import Study
 
@@ -156,11 +157,38 @@ def test_a_published_study_is_refused_unless_again(tmp_path):
     assert len(account(ledger, "default").charges) == 2
 
 
-def test_a_study_whose_release_was_lost_may_be_published_without_again(ledger):
+def test_an_interrupted_charge_for_something_else_is_not_taken(ledger):
     ledger.set_limit("default", 5.0, 1e-6)
-    ledger.charge(replace(charge_of(dataset="default"), study_hash=STUDY.hash), "replace-one")
+    ledger.charge(replace(charge_of(dataset="default"), study_hash=STUDY.hash, mu=0.01), "replace-one")
     publish(STUDY, ROWS, holder="north", ledger=ledger)
     assert [charge.release is None for charge in account(ledger, "default").charges] == [True, False]
+
+
+def test_a_stream_and_a_release_never_share_a_charge(ledger):
+    ledger.set_limit("default", 5.0, 1e-6)
+    charge = replace(charge_of(dataset="default"), study_hash=STUDY.hash)
+    interrupted = ledger.charge(charge, "replace-one")
+    stream = start_stream(ledger, charge, "replace-one", Terms(batch_rows=10, batches_per_person=1, source="rows.csv"))
+    assert stream.charge != interrupted, "whoever was interrupted may still be at work, and store a release"
+    with pytest.raises(LedgerError, match="already, as charge"):
+        ledger.charge(charge, "replace-one")
+
+
+def test_a_cap_lowers_a_limit_and_never_raises_it(ledger):
+    ledger.cap("default", 2.0, 1e-6)
+    assert account(ledger, "default").epsilon == 2.0
+    ledger.cap("default", 5.0, 1e-6)
+    assert account(ledger, "default").epsilon == 2.0
+    ledger.cap("default", 0.5, 1e-6)
+    assert account(ledger, "default").epsilon == 0.5
+
+
+def test_the_release_of_a_study_is_found_again(ledger):
+    assert ledger.released("default", STUDY.hash) is None
+    release = publish(STUDY, ROWS, holder="north", ledger=ledger)
+    assert ledger.released("default", STUDY.hash) == release.to_json()
+    assert ledger.released("other", STUDY.hash) is None
+    assert ledger.released("default", "sha256:" + "0" * 64) is None
 
 
 # Releases again.

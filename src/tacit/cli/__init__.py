@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tacit.cli import demo, doctor, fit, follow, key, ledger, plan, predict, publish, report, scales, stream, study
+from tacit.cli import demo, doctor, federate, fit, follow, key, ledger, plan, predict, publish, report, scales, stream, study
 from tacit.cli.command import Command, every_command
 from tacit.errors import TacitError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
+app.add_typer(federate.app, name="federate")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("scales")(scales.scales)

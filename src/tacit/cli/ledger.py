@@ -54,7 +54,7 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
         for heading in ("charge", "time", "study", "holder", "epsilon", "delta", "release"):
             table.add_column(heading, overflow="fold")
         for charge in account.charges:
-            state = "stored" if charge.release is not None else "lost: interrupted after paying"
+            state = "stored" if charge.release is not None else "interrupted: publish again"
             state = state if charge.batches is None else f"stream: {charge.batches} batches"
             table.add_row(str(charge.id), charge.time, charge.study, charge.holder, f"{charge.epsilon:g}", f"{charge.delta:g}", state)
         console.print(table)

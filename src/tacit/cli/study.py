@@ -60,7 +60,7 @@ def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_
     from tacit.study import Study
 
     agreement = Study.load(study)
-    typer.echo(json.dumps(_facts(agreement)) if as_json else _words(agreement))
+    typer.echo(json.dumps(_facts(agreement)) if as_json else words(agreement))
 
 
 def _facts(study: "Study") -> dict[str, Any]:
@@ -89,7 +89,23 @@ def _facts(study: "Study") -> dict[str, Any]:
     }
 
 
-def _words(study: "Study") -> str:
+def _sum_words(study: "Study") -> list[str]:
+    """What a secure sum asks of its holders, and what the sum's noise will be."""
+    agreed = study.secure_sum
+    if agreed is None:
+        return []
+    most = study.summed(len(agreed.holders)).scales.xtx_diagonal
+    return [
+        f"sum       one secure sum of {len(agreed.holders)} holders instead of a release of each; nobody sees a part of it:",
+        f"          {', '.join(agreed.holders)}",
+        f"          at least {agreed.least} must stay to the end, of whom at most {agreed.colluding} may collude with the server",
+        "          each adds a share of noise: honest ones together make up the noise below,",
+        f"          and all of them make {most:.4g} on the diagonal of X'X",
+    ]
+
+
+def words(study: "Study") -> str:
+    """What a study implies, for a person to read."""
     import textwrap
 
     from tacit import explanation
@@ -121,6 +137,7 @@ def _words(study: "Study") -> str:
         f"missing   {explanation.missing(study)}",
         f"count     {explanation.count(study)}",
         *stages,
+        *_sum_words(study),
         "",
         f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})",
         f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",

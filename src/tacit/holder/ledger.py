@@ -1,13 +1,13 @@
 """Ledger: the holder's own durable record of what was spent on which data set.
 
-A charge is committed to disk before any noise is drawn, so a crash can waste budget but never overspend it; the
-release is stored beside its charge before it is handed out, so it can be exported again for free. SQLite's locks
-make the check and the charge one step, however many processes publish at once.
+A charge is committed to disk before any noise is drawn, so a crash never overspends the budget; the release is stored
+beside its charge before it is handed out, so it can be exported again for free. A charge without a release therefore
+means that nothing left the house: publishing the study once more finishes it, at no further cost. SQLite's locks make
+the check and the charge one step, however many processes publish at once.
 """
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -148,10 +148,13 @@ class Ledger:
         """Write a charge durably, if the limit admits it, and return its number.
 
         A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). The same study is not published
-        twice from a data set unless `again` says that a second, separately paid release is wanted.
+        twice from a data set unless `again` says that a second, separately paid release is wanted. A charge for the same that
+        was interrupted before its release was stored is finished instead: its number is returned.
         """
         with self.transaction() as database:
-            return insert_charge(database, charge, relation, again=again, limit=limit)
+            _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
+            interrupted = None if again else _interrupted(_account(database, charge.dataset), charge)
+            return insert_charge(database, charge, relation, again=again, limit=limit) if interrupted is None else interrupted
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""
@@ -169,6 +172,20 @@ class Ledger:
         with self.transaction() as database:
             return [_account(database, name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()]
 
+    def cap(self, dataset: str, epsilon: float, delta: float) -> None:
+        """Lower a data set's limit to this where it is higher; a limit that is lower stays as it is."""
+        with self.transaction() as database:
+            _insert_limit(database, dataset, epsilon, delta)
+            if _account(database, dataset).limit > mu_of(epsilon, delta):
+                database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
+
+    def released(self, dataset: str, study_hash: str) -> str | None:
+        """The latest release of a study from a data set, if there is one."""
+        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
+            return None
+        found = [charge for account in self.accounts() if account.dataset == dataset for charge in account.charges]
+        return next((charge.release for charge in reversed(found) if charge.study_hash == study_hash and charge.release), None)
+
     def release(self, number: int) -> str:
         """The stored release of a charge, or the log of a stream's, to hand out again at no cost."""
         for account in self.accounts():
@@ -177,7 +194,10 @@ class Ledger:
                     if charge.batches is not None:
                         return "".join(self.entries(number))
                     if charge.release is None:
-                        message = f"charge {number} has no release: publishing was interrupted after it was paid, so its budget is lost"
+                        message = (
+                            f"charge {number} has no release: publishing was interrupted after it was paid; "
+                            "publish the study again, which finishes it at no further cost"
+                        )
                         raise LedgerError(message)
                     return charge.release
         message = f"the ledger has no charge {number}: `tacit ledger show` lists them"
@@ -212,11 +232,6 @@ class Ledger:
             reason = "".join(letter if letter.isprintable() else " " for letter in str(error)[:200])  # SQLite quotes what is damaged
             message = f"the ledger {str(self.path)!r} cannot be used: {reason}"
             raise LedgerError(message) from None
-
-
-def now() -> str:
-    """The time as ledger and releases state it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def _open_schema(database: sqlite3.Connection, path: Path, *, checked: bool) -> None:
@@ -292,6 +307,15 @@ def _refuse_repeated(account: Account, study_hash: str) -> None:
                 f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"
             )
             raise LedgerError(message)
+
+
+def _interrupted(account: Account, charge: Charge) -> int | None:
+    """An earlier charge for just this whose release was never stored, and so never left; a stream's is no such charge."""
+    same = [earlier for earlier in account.charges if earlier.study_hash == charge.study_hash]
+    if any(earlier.release is not None or earlier.batches is not None for earlier in same):
+        return None
+    paid = (charge.holder, charge.epsilon, charge.delta, charge.mu)
+    return next((earlier.id for earlier in same if (earlier.holder, earlier.epsilon, earlier.delta, earlier.mu) == paid), None)
 
 
 def _too_much(account: Account, charge: Charge) -> str:

@@ -2,23 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.document import Published, check_holder
+from tacit.document import Published, check_holder, now, provenance
 from tacit.errors import StudyError, TableError
 from tacit.holder.averaging import refuse_pieces
 from tacit.holder.encode import Diagnostics
-from tacit.holder.ledger import Charge, Ledger, now
+from tacit.holder.ledger import Charge, Ledger
 from tacit.holder.statistics import STATISTICS, STEP_BITS, Statistics
 from tacit.holder.tally import total_of
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import Sampler, check_sampler, sampler_name, secure_noise
 from tacit.privacy.scales import ScalesMechanism
-from tacit.release import Release, noise_record
+from tacit.release import Release, from_steps, noise_record, statistics_fields
 from tacit.study import Study
 
 MOST_ROWS_FOR_EIGENVALUE = 2**28
@@ -56,6 +55,7 @@ def publish(
     may be smaller than the study's. `key` is the path of a private key to sign with.
     """
     _refuse_two_stages(study)
+    _refuse_sum(study)
     signer = _signer(key)
     check_holder(holder)
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -74,12 +74,25 @@ def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: S
     """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
     _refuse_unpublishable(study, statistics)
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
-    gram, d = statistics.gram, study.d
-    upper = [(i, k) for i in range(d) for k in range(i + 1, d)]
-    scales = mechanism.scales
+    steps = noisy_steps(statistics, mechanism, sampler or secure_noise)
+    noisy = (from_steps(step, mechanism.lattice) for step in steps)
+    return Release(
+        study_hash=study.hash,
+        study=study.resolved(),
+        holder=purpose.holder,
+        noise_shape=mechanism.shape,
+        noise=noise_record(mechanism),
+        **statistics_fields(study, noisy, statistics.n),
+        **_provenance(mechanism, sampler),
+    )
+
+
+def noisy_steps(statistics: Statistics, mechanism: Mechanism, sampler: Sampler) -> list[int]:
+    """Every published number with its noise, in whole lattice steps and in the order of `statistics_fields`."""
+    gram, scales, d = statistics.gram, mechanism.scales, len(statistics.gram) - 1
     parts: list[tuple[Sequence[int], float]] = [
         ([gram[i, i] for i in range(d)], scales.xtx_diagonal),
-        ([gram[i, k] for i, k in upper], scales.xtx_off_diagonal),
+        ([gram[i, k] for i in range(d) for k in range(i + 1, d)], scales.xtx_off_diagonal),
         ([gram[i, d] for i in range(d)], scales.xty),
     ]
     if scales.yty is not None:
@@ -88,40 +101,19 @@ def privatise(study: Study, statistics: Statistics, purpose: Purpose, sampler: S
         parts.append(([statistics.n * statistics.average << STEP_BITS], scales.count))
     if scales.eigenvalue is not None:
         parts.append(([_smallest_eigenvalue(statistics)], scales.eigenvalue))
-    noisy = iter(_perturb(parts, mechanism.lattice, sampler or secure_noise, statistics.average))
-    xtx = np.diag([next(noisy) for _ in range(d)])
-    for i, k in upper:
-        xtx[i, k] = xtx[k, i] = next(noisy)
-    return Release(
-        study_hash=study.hash,
-        study=study.resolved(),
-        holder=purpose.holder,
-        xtx=tuple(map(tuple, xtx.tolist())),
-        xty=tuple(next(noisy) for _ in range(d)),
-        yty=next(noisy) if scales.yty is not None else None,
-        n=next(noisy) if study.count == "noisy" else None if study.count == "withheld" else statistics.n,
-        smallest_eigenvalue=next(noisy) if scales.eigenvalue is not None else None,
-        noise_shape=mechanism.shape,
-        noise=noise_record(mechanism),
-        **_provenance(mechanism, sampler),
-    )
+    return _perturb(parts, mechanism.lattice, sampler, statistics.average)
 
 
 def _provenance(mechanism: Mechanism | ScalesMechanism, sampler: Sampler | None) -> dict[str, Any]:
-    stated = ("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier", "lattice")
-    return {field: getattr(mechanism, field) for field in stated} | {
-        "mechanism": sampler_name() if sampler is None else "seeded pseudo-random noise: protects nobody",
-        "simulated": sampler is not None,
-        "created": now(),
-        "software": f"tacit {version('tacit')}",
-    }
+    drawn = sampler_name() if sampler is None else "seeded pseudo-random noise: protects nobody"
+    return provenance(mechanism, drawn, simulated=sampler is not None)
 
 
-def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler, average: int = 1) -> list[float]:
-    """Round whole steps of 2⁻³⁶/`average` to the lattice and add noise there; only the sum becomes a float."""
+def _perturb(parts: Sequence[tuple[Sequence[int], float]], lattice: int, sampler: Sampler, average: int = 1) -> list[int]:
+    """Round whole steps of 2⁻³⁶/`average` to the lattice and add noise there."""
     values = [value for part, _ in parts for value in part]
     noise = sampler([sd for part, sd in parts for _ in part], lattice)
-    return [_float(_to_lattice(value, lattice, average) + step, lattice) for value, step in zip(values, noise, strict=True)]
+    return [_to_lattice(value, lattice, average) + step for value, step in zip(values, noise, strict=True)]
 
 
 def _to_lattice(value: int, lattice: int, average: int) -> int:
@@ -131,16 +123,18 @@ def _to_lattice(value: int, lattice: int, average: int) -> int:
     return (2 * whole + part) // (2 * part)
 
 
-def _float(steps: int, lattice: int) -> float:
-    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
-
-
 def _refuse_two_stages(study: Study) -> None:
     if study.scales_share is not None:
         message = (
             "this study has two stages (scales_share): publish with --stage scales, "
             "then publish for the study that `tacit scales` makes of all holders' scales"
         )
+        raise StudyError(message)
+
+
+def _refuse_sum(study: Study) -> None:
+    if study.secure_sum is not None:
+        message = "this study publishes a secure sum alone: a share by itself would not be private; run it as a federation"
         raise StudyError(message)
 
 

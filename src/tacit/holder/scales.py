@@ -20,6 +20,7 @@ from tacit.holder.publish import Purpose, _charge, _perturb, _provenance, _signe
 from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally, total_of
 from tacit.privacy.noise import Sampler, check_sampler, secure_noise
+from tacit.release import from_steps
 from tacit.rows.columns import numbers_of
 from tacit.scales import MomentNoise, Moments, ScalesRelease
 from tacit.study import Study
@@ -70,7 +71,8 @@ def privatise_scales(study: Study, sums: list[Sums], purpose: Purpose, sampler: 
     counts, totals, squares = zip(*sums, strict=True)
     scales = mechanism.scales
     parts = [(counts, scales.count), (totals, scales.total), (squares, scales.square)]
-    noisy = np.reshape(_perturb(parts, mechanism.lattice, sampler or secure_noise), (3, len(sums))).T.tolist()
+    steps = _perturb(parts, mechanism.lattice, sampler or secure_noise)
+    noisy = np.reshape([from_steps(step, mechanism.lattice) for step in steps], (3, len(sums))).T.tolist()
     return ScalesRelease(
         study_hash=study.hash,
         study=study.resolved(),

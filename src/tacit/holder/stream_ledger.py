@@ -10,8 +10,9 @@ import secrets
 import sqlite3
 from dataclasses import dataclass
 
+from tacit.document import now
 from tacit.errors import LedgerError
-from tacit.holder.ledger import Charge, Ledger, insert_charge, now
+from tacit.holder.ledger import Charge, Ledger, insert_charge
 from tacit.privacy.sensitivity import Relation
 
 

@@ -8,7 +8,7 @@ twice; `triangular` noise, the 2023 paper's, does not.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -36,6 +36,10 @@ class Scales:
         """Those that are published, in order."""
         every = (self.xtx_diagonal, self.xtx_off_diagonal, self.xty, self.yty, self.count, self.eigenvalue)
         return [sd for sd in every if sd is not None]
+
+    def times(self, factor: float) -> "Scales":
+        """The same parts with so many times the noise."""
+        return replace(self, **{part: sd * factor for part, sd in vars(self).items() if sd is not None})
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,13 @@ def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
         scales=scales,
         lattice=lattice_under(scales.published()),
     )
+
+
+def summed(mechanism: Mechanism, holders: int, covering: int) -> Mechanism:
+    """The noise of so many holders' shares together, when the shares of `covering` holders alone make up the mechanism's.
+
+    Each share has 1/`covering` of the variance, rounded up. The lattice is fine enough for one share, so every sum of shares is
+    a discrete Gaussian up to a factor that the calibration's allowance covers (docs/privacy.md, "Secure sum").
+    """
+    share = mechanism.scales.times(math.sqrt(1 / covering) * (1 + 1e-12))
+    return replace(mechanism, scales=share.times(math.sqrt(holders)), lattice=lattice_under(share.published()))

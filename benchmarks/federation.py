@@ -1,0 +1,127 @@
+"""A federation of many sites: time from the request to the posterior, and what travels.
+
+Every site has a table, a policy, a ledger and a signing key of its own, and answers through the ClientApp; the ServerApp's own
+code asks, checks and fits. In one process by default; with --simulation in Flower's simulation engine, which needs Ray
+(pip install 'tacit[simulation]').
+
+Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the same, and in one process no
+site needs over 2 seconds.
+
+    python benchmarks/federation.py [--sites 100] [--quick] [--check] [--simulation]
+"""
+
+import argparse
+import importlib.util
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+
+from flwr.serverapp import Grid
+
+from tacit.demonstration import STUDY, patients
+from tacit.federation.client.app import app as client
+from tacit.federation.local import LocalGrid, Node
+from tacit.federation.server.app import Order, federate
+from tacit.federation.server.ask import Patience
+from tacit.federation.server.gather import Terms
+from tacit.holder.ledger import Ledger
+from tacit.study import Study
+
+
+def make_sites(folder: Path, sites: int, rows: int) -> list[Path]:
+    """Write each site's rows, key and policy; returns the policies."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from tacit.signature import new_key
+
+    rng, policies = np.random.default_rng(1), []
+    for k in range(sites):
+        place = folder / f"site-{k:03d}"
+        place.mkdir()
+        pq.write_table(patients(rng, rows), place / "rows.parquet")
+        new_key(place / "sign.key")
+        lines = [f'holder = "site-{k:03d}"', 'data = ["rows.parquet"]', 'dataset = "patients"', 'ledger = "ledger.db"', 'key = "sign.key"']
+        most = ["[most]", "epsilon = 1.0", "delta = 1e-6", "epsilon_in_all = 1.0", "delta_in_all = 1e-6"]
+        policies.append(place / "holder.toml")
+        policies[-1].write_text("\n".join([*lines, "approval = false", 'studies = ["*"]', *most]), encoding="utf-8")
+    return policies
+
+
+def charges(policies: list[Path]) -> int:
+    return sum(len(account.charges) for policy in policies for account in Ledger(policy.with_name("ledger.db")).accounts())
+
+
+def run(grid: Grid, sites: int, out: Path) -> float:
+    """Seconds of one run."""
+    terms = Terms(Study.from_toml(STUDY), Patience(3600.0, 600.0, 0.0), least=sites)
+    begun = time.perf_counter()
+    federate(grid, Order(terms, out, "noise-aware", "weak"))
+    return time.perf_counter() - begun
+
+
+def simulate(policies: list[Path], out: Path) -> float:
+    """The same in Flower's simulation engine: one ClientApp per site, in Ray's actors."""
+    from flwr.app import Context, Message
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import ServerApp
+    from flwr.simulation import run_simulation
+
+    server, taken = ServerApp(), []
+    wrapped = ClientApp()
+    names = [str(policy) for policy in policies]
+
+    @wrapped.query()
+    def answer(message: Message, context: Context) -> Message:
+        context.node_config["policy"] = names[int(context.node_config["partition-id"])]
+        return client(message, context)
+
+    @server.main()
+    def main(grid: Grid, context: object) -> None:
+        del context
+        taken.append(run(grid, len(names), out))
+
+    run_simulation(server, wrapped, len(names), backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}})
+    return taken[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sites", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=2000, help="rows of each site")
+    parser.add_argument("--quick", action="store_true", help="ten sites")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--simulation", action="store_true", help="Flower's simulation engine instead of one process")
+    options = parser.parse_args()
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    if options.simulation and importlib.util.find_spec("ray") is None:
+        print("Flower's simulation engine needs Ray, which is not installed: pip install 'tacit[simulation]'")
+        sys.exit(2)
+    sites = 10 if options.quick else options.sites
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        policies = make_sites(folder, sites, options.rows)
+        grid = LocalGrid({k: Node(client, {"policy": str(policy)}) for k, policy in enumerate(policies)})
+        first = simulate(policies, folder / "first") if options.simulation else run(grid, sites, folder / "first")
+        paid = charges(policies)
+        second = run(grid, sites, folder / "second")
+        texts = [sorted(path.read_text() for path in (folder / part / "releases").iterdir()) for part in ("first", "second")]
+        states = [node["state"] for node in json.loads((folder / "first/federation.json").read_text())["nodes"]]
+        size = sum(map(len, texts[0])) / len(texts[0])
+    met = paid == sites == states.count("released") and texts[0] == texts[1] and (options.simulation or first < 2 * sites)
+    print(f"{sites} sites of {options.rows} rows, {'simulation engine' if options.simulation else 'one process'}")
+    print(f"first run  {first:8.2f} s, {first / sites * 1e3:6.1f} ms a site, {paid} charges, {states.count('released')} published")
+    print(f"second run {second:8.2f} s, {second / sites * 1e3:6.1f} ms a site, no charge, the same releases: {texts[0] == texts[1]}")
+    print(f"a release is {size / 1e3:.1f} kB")
+    print("bars met" if met else "bars missed")
+    sys.exit(0 if met or not options.check else 1)
+
+
+if __name__ == "__main__":
+    main()

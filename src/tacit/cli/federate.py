@@ -1,0 +1,193 @@
+"""`tacit federate`: run a study over sites that Flower connects."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.publish import Json
+from tacit.errors import FederationError
+
+if TYPE_CHECKING:
+    from tacit.federation.client.policy import Policy
+    from tacit.federation.client.requests import Request
+
+app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
+PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
+    study: Annotated[Path, typer.Option(help="The study file all holders agreed on.")],
+    holder: Annotated[list[str], typer.Option(help="A holder's name, which also names its folder. Repeat it.")],
+    address: Annotated[str, typer.Option(help="Where sites reach the SuperLink, as host:port.")],
+    prefix: Annotated[str, typer.Option(help="The environment Tacit is installed in, on every machine.")] = "/opt/tacit",
+    out: Annotated[str, typer.Option(help="Folder for results, on the SuperLink's machine.")] = "/var/lib/tacit/results",
+) -> None:
+    """Write a ready project: the Flower app, certificates, services and a policy for each site.
+
+    Example: `tacit federate init stay --study study.toml --holder north --holder south --address tacit.example.org:8443`
+    """
+    from tacit.federation.project import Project, write_project
+    from tacit.study import Study
+
+    written = write_project(Project(Study.load(study), tuple(holder), address, prefix, out), folder)
+    for path in written:
+        typer.echo(str(path))
+    typer.echo(f"{folder / 'README.md'} says what goes where")
+
+
+@app.command()
+def keys(out: Annotated[Path, typer.Option(help="Folder for the keys; they stay at the site.")]) -> None:
+    """Write a site's keys: for its SuperNode, to sign releases, and the secret its two processes share.
+
+    Example: `tacit federate keys --out /etc/tacit`
+    """
+    from tacit.federation.keys import write_keys
+
+    made = write_keys(out)
+    typer.echo(f"{made.node}, {made.sign}, {made.secret}: keep them")
+    typer.echo(f"{made.node_public}: give it to the analyst, who registers it")
+    typer.echo(f"public key of releases: {made.sign_public} (give it to the analyst, for holders.toml)")
+
+
+@app.command()
+def check(policy: PolicyFile, *, as_json: Json = False) -> None:
+    """Say what a site's policy allows, and whether everything it names is there; no row is read.
+
+    Example: `tacit federate check /etc/tacit/holder.toml`
+    """
+    from tacit.federation.client.policy import Policy
+
+    allowed = Policy.load(policy)
+    missing = _missing(allowed)
+    if as_json:
+        typer.echo(json.dumps(allowed.model_dump(mode="json") | {"missing": missing}))
+    else:
+        typer.echo(_policy_words(allowed))
+    if missing:
+        message = f"{policy}: {'; '.join(missing)}"
+        raise FederationError(message)
+
+
+def _missing(policy: "Policy") -> list[str]:
+    """What the policy names and is not there."""
+    import glob
+
+    places = [place for place in policy.data if "://" not in place and not glob.glob(place)]  # noqa: PTH207
+    missing = [f"data: nothing at {place!r}" for place in places]
+    if policy.key is not None and not Path(policy.key).is_file():
+        missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")
+    if not Path(policy.ledger).parent.is_dir():
+        missing.append(f"ledger: there is no folder {str(Path(policy.ledger).parent)!r}")
+    return missing
+
+
+def _policy_words(policy: "Policy") -> str:
+    most = policy.most
+    lines = [
+        f"holder    {policy.holder!r}, data set {policy.dataset!r}: {', '.join(policy.data)}",
+        f"studies   {', '.join(policy.studies) if policy.studies else 'any'}",
+        f"columns   {', '.join(policy.columns) if policy.columns else 'any that a study names'}",
+        f"budget    {most.epsilon:g} per study at delta = {most.delta:g}; {most.epsilon_in_all:g} in all at {most.delta_in_all:g}",
+        f"rows      {f'nothing is published about fewer than {policy.least_rows}' if policy.least_rows else 'any number'}",
+        f"approval  {'a person approves each study' if policy.approval else 'none: whatever the policy allows is published at once'}",
+        f"signed    {f'with {policy.key}' if policy.key else 'no: anybody could claim to be this holder'}",
+        f"ledger    {policy.ledger}; requests beside it, in {policy.requests}",
+    ]
+    return "\n".join(lines)
+
+
+@app.command()
+def approve(
+    policy: PolicyFile,
+    study: Annotated[str | None, typer.Argument(help="A study by its name, or the first letters of its hash.")] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without asking.")] = False,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Refuse.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the studies that wait for a person; show one in words, and approve or refuse it.
+
+    Example: `tacit federate approve holder.toml length-of-stay`; without a study it lists them all
+    """
+    from tacit.federation.client.policy import Policy
+    from tacit.federation.client.requests import Requests
+
+    allowed = Policy.load(policy)
+    requests = Requests(allowed.requests)
+    if study is None:
+        _list(requests.every(), as_json=as_json)
+        return
+    request = requests.find(study)
+    if not as_json:
+        typer.echo(_request_words(request, allowed))
+    if not (yes or refuse):
+        yes = typer.confirm("\nApprove it?")
+        refuse = not yes and typer.confirm("Refuse it for good? (no: it goes on waiting)")
+    if yes or refuse:
+        request = requests.decide(request, "refused" if refuse else "approved")
+    typer.echo(json.dumps(_request_facts(request)) if as_json else f"study {request.agreement().name!r}: {request.decision}")
+
+
+def _list(requests: "list[Request]", *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([_request_facts(request) for request in requests]))
+        return
+    for request in requests:
+        study = request.agreement()
+        digits = request.study_hash.removeprefix("sha256:")[:12]
+        typer.echo(f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, epsilon = {study.epsilon:g}")
+    if not requests:
+        typer.echo("no study was asked for that needs a person")
+
+
+def _request_facts(request: "Request") -> dict[str, Any]:
+    return request.model_dump(mode="json", exclude={"format", "version", "study"}) | {"name": request.agreement().name}
+
+
+def _request_words(request: "Request", policy: "Policy") -> str:
+    """The study in words, what would leave the house, and what that would cost."""
+    from tacit.cli.study import words
+    from tacit.holder.ledger import Ledger
+
+    study = request.agreement()
+    ledger = Ledger(policy.ledger)
+    accounts = ledger.accounts() if ledger.path.exists() else []
+    spent = next((account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0)
+    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (", and y'y" if study.response_square else "")
+    leaves = "a masked vector, of which others learn the sum alone" if study.secure_sum else "one file with noisy sums"
+    return (
+        f"{words(study)}\n\n"
+        f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
+        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; data set {policy.dataset!r} has spent {spent:.4g}"
+        f" of at most {policy.most.epsilon_in_all:g}\n"
+        f"asked {request.asked}; {request.decision}{f' {request.decided}' if request.decided else ''}"
+    )
+
+
+@app.command()
+def serve(
+    policy: PolicyFile,
+    secret: Annotated[Path, typer.Option(help="File with the secret shared with the SuperNode.")],
+    supernode: Annotated[str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")] = "127.0.0.1:9094",
+    poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 1.0,
+) -> None:
+    """Answer studies that reach this site's SuperNode, by the policy, until stopped.
+
+    The SuperNode runs with --isolation process and executes nothing itself. No code that came over the network is run.
+
+    Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
+    """
+    from tacit.federation.client.app import app as client
+    from tacit.federation.client.policy import Policy
+    from tacit.federation.client.serve import Runtime, log_to_stderr
+    from tacit.federation.client.serve import serve as serve_site
+
+    allowed = Policy.load(policy)
+    runtime = Runtime.at(supernode, secret)
+    log_to_stderr()
+    typer.echo(f"{allowed.holder!r} answers what reaches the SuperNode at {supernode}; interrupt to stop")
+    serve_site(client, runtime, policy, poll=poll)

@@ -1,0 +1,121 @@
+"""Answer: from a study that somebody asks for to a release, or to a reason without data.
+
+The policy is heard first, then the ledger (what was published once is given again), then the data officer; only then are
+rows read. Whatever goes wrong on the way becomes one of the agreed reasons, and its detail a line in the site's own log.
+"""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
+from tacit.federation.client.policy import Policy
+from tacit.federation.client.requests import Requests
+from tacit.federation.client.sum import Holder, SumError
+from tacit.federation.wire import Answer, Reason, Step
+from tacit.holder.ledger import Ledger
+from tacit.holder.publish import publish
+from tacit.holder.share import Seal, publish_share
+from tacit.rows.table import Table, table_of
+from tacit.study import Study
+
+LOG = logging.getLogger("tacit.federation")
+
+
+class TooFewRowsError(TableError):
+    """The table has fewer rows than the policy asks for."""
+
+
+def answer(asked: str | Step, policy: Policy) -> Answer:
+    """What this site says to a study's text, or to a round of a study's secure sum."""
+    try:
+        study = Study.from_toml(asked.study if isinstance(asked, Step) else asked)
+    except StudyError as error:
+        return _refuse(Reason.UNREADABLE, error)
+    if isinstance(asked, Step) != (study.secure_sum is not None):
+        return _refuse(Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is")
+    if objection := policy.objection(study):
+        return _refuse(objection, f"study {study.name!r} ({study.hash})")
+    try:
+        return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
+    except TacitError as error:
+        return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
+
+
+_REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
+    (SumError, Reason.SUM),
+    (TooFewRowsError, Reason.ROWS),
+    (TableError, Reason.TABLE),
+    (BudgetError, Reason.BUDGET),
+    (LedgerError, Reason.LEDGER),
+    (TacitError, Reason.SITE),
+)
+
+
+def _release(study: Study, policy: Policy) -> Answer:
+    ledger = Ledger(policy.ledger)
+    if (stored := ledger.released(policy.dataset, study.hash)) is not None:
+        LOG.info("study %r: the release that was published before is given again, at no cost", study.name)
+        return Answer("released", release=stored)
+    if policy.approval and (pending := _pending(study, policy)) is not None:
+        return pending
+    ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
+    release = publish(study, _table(study, policy), holder=policy.holder, ledger=ledger, dataset=policy.dataset, key=policy.key)
+    LOG.info("study %r: published; the charge is in %s", study.name, policy.ledger)
+    return Answer("released", release=release.to_json())
+
+
+def _sum(study: Study, step: Step, policy: Policy) -> Answer:
+    """One round of a secure sum; its first needs what a release needs, and the third pays."""
+    if policy.approval and (pending := _pending(study, policy)) is not None:
+        return pending
+    if policy.key is None:
+        return _refuse(Reason.SITE, "a secure sum needs a key in the policy")
+    ledger = Ledger(policy.ledger)
+    paying = {"holder": policy.holder, "dataset": policy.dataset, "session": step.session}
+
+    def pay_and_mask(seal: Seal) -> str:
+        ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
+        return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
+
+    holder = Holder(policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask)
+    document = holder.answer(step)
+    LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)
+    return Answer("released", release=document)
+
+
+def _table(study: Study, policy: Policy) -> Table:
+    return _counted(table_of(list(policy.data), study), policy.least_rows)
+
+
+def _pending(study: Study, policy: Policy) -> Answer | None:
+    """The answer as long as no person has approved."""
+    decision = Requests(policy.requests).ask(study)
+    if decision == "waiting":
+        LOG.info("study %r waits for approval: `tacit federate approve` shows it", study.name)
+        return Answer("waiting", Reason.WAITING)
+    if decision is None:
+        return Answer("waiting", Reason.CROWDED)
+    return _refuse(Reason.DECLINED, f"study {study.name!r}") if decision == "refused" else None
+
+
+def _counted(table: Table, least: int) -> Table:
+    """The same table, which is refused at its end, before anything is paid, where it has too few rows."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in table.batches():
+            rows += batch.num_rows
+            yield batch
+        if rows < least:
+            message = f"the table has fewer rows than least_rows = {least} of the policy"
+            raise TooFewRowsError(message)
+
+    return Table(batches, table.rows)
+
+
+def _refuse(reason: Reason, detail: object) -> Answer:
+    LOG.warning("refused (%s): %s", reason.value, detail)
+    return Answer("refused", reason)

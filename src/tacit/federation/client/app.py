@@ -1,0 +1,40 @@
+"""The ClientApp: answers a query for a study by the site's policy, whose path is in the node's own configuration."""
+
+import logging
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from tacit.errors import TacitError
+from tacit.federation.client.answer import answer
+from tacit.federation.client.policy import Policy
+from tacit.federation.wire import Answer, Reason, read_request, read_step, record_of
+
+LOG = logging.getLogger("tacit.federation")
+
+app = ClientApp()
+
+
+@app.query()
+def release(message: Message, context: Context) -> Message:
+    """Answer a request; nothing that goes wrong leaves the site in words of its own."""
+    try:
+        content = _answer(message, context)
+    except Exception as error:  # Flower would send an exception's text, which may quote data
+        LOG.exception("unexpected %s", type(error).__name__)
+        content = Answer("refused", Reason.SITE)
+    return Message(record_of(content), reply_to=message)
+
+
+def _answer(message: Message, context: Context) -> Answer:
+    try:
+        asked = read_step(message.content) if "step" in message.content else read_request(message.content)
+    except TacitError as error:
+        LOG.warning("refused: %s", error)
+        return Answer("refused", Reason.UNREADABLE)
+    try:
+        policy = Policy.load(str(context.node_config.get("policy", "")))
+    except TacitError as error:
+        LOG.error("no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'", error)  # noqa: TRY400
+        return Answer("refused", Reason.SITE)
+    return answer(asked, policy)

@@ -1,0 +1,115 @@
+"""Policy: what a site allows, in a file of its own that no message can change.
+
+    holder = "north"
+    data = ["/srv/tacit/patients.parquet"]
+    dataset = "patients"
+    ledger = "/var/lib/tacit/ledger.db"
+    key = "/etc/tacit/north.key"
+    approval = true
+    least_rows = 100
+    studies = ["length-of-stay*", "sha256:…"]
+    columns = ["age", "bmi", "days"]
+
+    [most]
+    epsilon = 1.0
+    delta = 1e-6
+    epsilon_in_all = 2.0
+    delta_in_all = 1e-6
+
+Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its name, and ask for `columns`
+only; one of the two may be left out, not both.
+"""
+
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from tacit.columns import Document, Name, explain
+from tacit.errors import PolicyError
+from tacit.federation.wire import Reason
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
+from tacit.study import Study
+
+Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
+Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
+Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+
+
+class Most(Document):
+    """The most that may be spent: on one study, and on all of them together."""
+
+    epsilon: Epsilon
+    delta: Delta
+    epsilon_in_all: Epsilon
+    delta_in_all: Delta
+
+
+class Policy(Document):
+    """A site's policy; see the module's docstring for the file."""
+
+    holder: Name
+    data: Names
+    dataset: Name
+    ledger: Name
+    key: Name | None = None
+    approval: bool = True
+    least_rows: Annotated[int, Field(ge=0)] = 0
+    studies: Names | None = None
+    columns: Names | None = None
+    most: Most
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.studies is None and self.columns is None:
+            message = 'name studies or columns: a site that takes part in everything says studies = ["*"]'
+            raise ValueError(message)
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy file; its paths become absolute."""
+        path = Path(path)
+        try:
+            fields = tomllib.loads(path.read_text(encoding="utf-8"))
+            policy = cls.model_validate(fields)
+        except OSError as error:
+            message = f"cannot read the policy {str(path)!r}: {error.strerror}"
+        except ValidationError as error:
+            message = f"{path}: {explain(error)}"
+        except (ValueError, RecursionError) as error:
+            message = f"{path}: the policy is not valid TOML: {error}"
+        else:
+            return policy.beside(path.parent)
+        raise PolicyError(message) from None
+
+    def beside(self, folder: Path) -> Self:
+        """The same policy with its paths taken from a folder."""
+        folder = folder.absolute()
+        key = None if self.key is None else str(folder / self.key)
+        data = tuple(place if "://" in place else str(folder / place) for place in self.data)
+        return self.model_copy(update={"ledger": str(folder / self.ledger), "key": key, "data": data})
+
+    @property
+    def requests(self) -> Path:
+        """The folder, beside the ledger, of requests that wait for a person or were decided by one."""
+        return Path(self.ledger).with_name("requests")
+
+    def objection(self, study: Study) -> Reason:
+        """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
+        asked = {study.response.name, *(feature.name for feature in study.features)}
+        objections = {
+            Reason.TWO_STAGES: study.scales_share is not None,
+            Reason.STUDY: self.studies is not None and not any(_names(pattern, study) for pattern in self.studies),
+            Reason.COLUMNS: self.columns is not None and not asked <= set(self.columns),
+            Reason.EPSILON: study.epsilon > self.most.epsilon,
+            Reason.DELTA: study.delta > self.most.delta,
+            Reason.COUNT: self.least_rows > 0 and study.count not in {"exact", "public"},
+        }
+        return next((reason for reason, holds in objections.items() if holds), Reason.NONE)
+
+
+def _names(pattern: str, study: Study) -> bool:
+    return study.hash == pattern if pattern.startswith("sha256:") else fnmatchcase(study.name, pattern)

@@ -1,0 +1,40 @@
+"""A site's keys: one for its SuperNode, one to sign releases, and the secret its two processes share."""
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from tacit.document import write_whole
+from tacit.errors import FederationError
+from tacit.signature import new_key
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Where the keys lie, and the public one that releases will be checked with."""
+
+    node: Path
+    node_public: Path
+    sign: Path
+    secret: Path
+    sign_public: str
+
+
+def write_keys(folder: Path) -> Keys:
+    """Write new keys into a folder; none is ever overwritten."""
+    node, public, sign, secret = (folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret"))
+    for path in (node, public, sign, secret):
+        if os.path.lexists(path):
+            message = f"{str(path)!r} exists already: a key is never overwritten; move it away first"
+            raise FederationError(message)
+    key = ec.generate_private_key(ec.SECP384R1())
+    write_whole(node, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), mode=0o600)
+    write_whole(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
+    write_whole(secret, secrets.token_bytes(SECRET_BYTES), mode=0o640)  # SuperNode and executor share a group
+    return Keys(node, public, sign, secret, new_key(sign))

@@ -1,0 +1,80 @@
+"""A federation in one process: nodes are ClientApps called directly, for tests, benchmarks and trying things out."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from flwr.app import Context, Message, RecordDict, UserConfig
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+from tacit.errors import FederationError
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: its app and its own configuration."""
+
+    app: ClientApp
+    config: UserConfig
+
+
+class LocalGrid(Grid):
+    """A grid whose nodes answer when their answers are pulled; `on_reply` may look at each, or lose it by returning None."""
+
+    def __init__(self, nodes: dict[int, Node], on_reply: Callable[[int, Message], Message | None] | None = None) -> None:
+        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = 1, 1, 1  # without which no message can be made
+        self.nodes = nodes
+        self._on_reply = on_reply
+        self._sent: dict[str, Message] = {}
+        self._numbers = itertools.count(1)
+        self._contexts = {number: Context(1, number, node.config, RecordDict(), {}) for number, node in nodes.items()}
+
+    def get_node_ids(self) -> Iterable[int]:
+        """The nodes' numbers."""
+        return list(self.nodes)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Keep messages until their answers are pulled."""
+        pushed = []
+        for message in messages:
+            number = f"message {next(self._numbers)}"
+            message.metadata.__dict__["_message_id"] = number  # as Flower's own grids do
+            self._sent[number] = message
+            pushed.append(number)
+        return pushed
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Let the nodes answer."""
+        replies = []
+        for number in message_ids:
+            message = self._sent.pop(number, None)
+            if message is not None and message.metadata.dst_node_id in self.nodes:
+                replies.append(self._answer(message))
+        return [reply for reply in replies if reply is not None]
+
+    def _answer(self, message: Message) -> Message | None:
+        node = message.metadata.dst_node_id
+        reply = self.nodes[node].app(message, self._contexts[node])
+        return reply if self._on_reply is None else self._on_reply(node, reply)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:  # noqa: ARG002
+        """Ask and hear at once."""
+        return self.pull_messages(self.push_messages(messages))
+
+    # What a grid of one process has no use for.
+
+    @property
+    def run(self) -> Run:
+        """There is no run."""
+        message = "a federation in one process has no run"
+        raise FederationError(message)
+
+    def set_run(self, run: Run) -> None:
+        """There is no run to set."""
+
+    def create_message(self, *arguments: object, **options: object) -> Message:
+        """Flower has given this up: messages are made by their constructor."""
+        raise NotImplementedError

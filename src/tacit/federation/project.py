@@ -1,0 +1,95 @@
+"""A ready project: the Flower app, and what the SuperLink and each site need beside it, written from template/."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from tacit.document import write_whole
+from tacit.errors import FederationError
+from tacit.study import Study
+from tacit.study_file import study_toml
+
+INNER_PORT = 8000
+"""Where the SuperLink itself listens, on its own machine alone."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What the files are filled in with; `prefix` is the environment that Tacit is installed in on every machine."""
+
+    study: Study
+    holders: tuple[str, ...]
+    address: str
+    prefix: str = "/opt/tacit"
+    out: str = "/var/lib/tacit/results"
+
+    def words(self) -> dict[str, str]:
+        """What stands between @ signs in the templates."""
+        host, _, port = self.address.rpartition(":")
+        if not host or not port.isdigit():
+            message = f"the SuperLink's address must be host:port, such as tacit.example.org:8443; got {self.address!r}"
+            raise FederationError(message)
+        columns = [self.study.response.name, *(feature.name for feature in self.study.features)]
+        return {
+            "ADDRESS": self.address,
+            "HOST": host.strip("[]"),
+            "PORT": port,
+            "INNER": str(INNER_PORT),
+            "PREFIX": self.prefix,
+            "OUT": self.out,
+            "HOLDERS": str(len(self.holders)),
+            "NAMES": ", ".join(self.holders),
+            "STUDY": self.study.name,
+            "COLUMNS": json.dumps(columns, ensure_ascii=False),
+            "EPSILON": repr(self.study.epsilon),
+            "DELTA": repr(self.study.delta),
+        }
+
+
+def write_project(project: Project, folder: Path) -> list[Path]:
+    """Write everything into a new folder; returns what was written."""
+    if len(set(project.holders)) < len(project.holders) or not all(_is_plain(holder) for holder in project.holders):
+        message = "holders need names that differ, of letters, digits, - and _: they name folders too"
+        raise FederationError(message)
+    contents = _contents(project)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        message = f"cannot make the folder {str(folder)!r}: {error.strerror}; choose one that does not exist yet"
+        raise FederationError(message) from None
+    for name, text in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text, mode=0o755 if name.endswith(".sh") else 0o644)
+    return [folder / name for name in contents]
+
+
+def _contents(project: Project) -> dict[str, str]:
+    words = project.words()
+    common = {name.removesuffix(".in"): _filled(name, words) for name in _names() if not name.startswith("holder/")}
+    sites = {
+        f"sites/{holder}/{name.removeprefix('holder/')}": _filled(name, words | {"HOLDER": holder})
+        for holder in project.holders
+        for name in _names()
+        if name.startswith("holder/")
+    }
+    keys = "".join(f'{holder} = "the public key that `tacit federate keys` printed at {holder}"\n' for holder in project.holders)
+    return common | sites | {"app/study.toml": study_toml(project.study), "app/holders.toml": keys}
+
+
+def _names() -> list[str]:
+    top = files("tacit.federation") / "template"
+    folders = [("", top), *((f"{folder}/", top / folder) for folder in ("app", "superlink", "holder"))]
+    return [f"{prefix}{entry.name}" for prefix, folder in folders for entry in folder.iterdir() if entry.is_file()]
+
+
+def _filled(name: str, words: dict[str, str]) -> str:
+    text = (files("tacit.federation") / "template" / name).read_text(encoding="utf-8")
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", value)
+    return text
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()

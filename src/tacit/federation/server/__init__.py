@@ -1,0 +1,1 @@
+"""The analyst's half: ask every site, check what comes back, fit."""

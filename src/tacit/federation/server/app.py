@@ -1,0 +1,131 @@
+"""The ServerApp: asks for a study, collects what comes, fits, and writes releases, posterior, summary and report into one folder.
+
+Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the project; `out`, a folder
+on the SuperLink's machine; `least-holders`, `deadline` and `poll` in seconds; `method` and `prior`.
+"""
+
+import json
+import logging
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from flwr.app import Context, UserConfig
+from flwr.common.config import get_project_dir
+from flwr.serverapp import Grid, ServerApp
+
+from tacit.analyst.collection import collect
+from tacit.analyst.fit import fit
+from tacit.analyst.posterior import Posterior
+from tacit.analyst.report import write_report
+from tacit.document import write_whole
+from tacit.errors import FederationError
+from tacit.federation.server.ask import Patience, Standing
+from tacit.federation.server.gather import Terms, enough, gather
+from tacit.federation.server.sum import Sum
+from tacit.release import Release
+from tacit.study import Study
+
+LOG = logging.getLogger("flwr")
+"""Flower streams what is said here to whoever started the run."""
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run one study."""
+    run = grid.run
+    order = Order.read(context.run_config, get_project_dir(run.fab_id, run.fab_version, run.fab_hash))
+    federate(grid, order)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run, how to fit it, and where results go."""
+
+    terms: Terms
+    out: Path
+    method: str
+    prior: str
+
+    @classmethod
+    def read(cls, config: UserConfig, project: Path) -> Self:
+        """An order from a run's configuration; files are those of the project."""
+        try:
+            keys = str(config.get("holders", ""))
+            terms = Terms(
+                study=Study.load(project / str(config["study"])),
+                patience=Patience(float(config["deadline"]), float(config.get("poll", 30))),
+                least=int(config["least-holders"]),
+                keys=_keys(project / keys) if keys else None,
+            )
+            return cls(terms, Path(str(config["out"])), str(config.get("method", "noise-aware")), str(config.get("prior", "weak")))
+        except KeyError as error:
+            message = f"[tool.flwr.app.config] lacks {error}: `tacit federate init` writes all of them"
+            raise FederationError(message) from None
+
+
+def _keys(path: Path) -> dict[str, str]:
+    """Public keys by holder's name, from a file with one `name = "key"` per line."""
+    try:
+        keys = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid TOML"
+        message = f"cannot read the holders' keys {str(path)!r}: {reason}"
+        raise FederationError(message) from None
+    if not keys or not all(isinstance(key, str) for key in keys.values()):
+        message = f'{str(path)!r} must hold one line  name = "public key"  for each holder'
+        raise FederationError(message)
+    return keys
+
+
+def federate(grid: Grid, order: Order) -> Posterior:
+    """Ask, collect, fit, and write everything."""
+    (order.out / "releases").mkdir(parents=True, exist_ok=True)
+    releases = _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
+    keys = None if order.terms.keys is None or order.terms.study.secure_sum is not None else order.terms.keys.values()
+    collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
+    posterior = fit(collection, order.method, prior=order.prior)
+    posterior.save(order.out / "posterior.parquet")
+    write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
+    write_report(posterior, order.out / "report.html")
+    LOG.info("%d releases; posterior, summary and report are in %s", len(releases), order.out)
+    return posterior
+
+
+def _gathered(grid: Grid, order: Order) -> list[Release]:
+    """Each holder's release."""
+    standings = gather(grid, order.terms, _say)
+    for standing in standings:
+        if standing.found is not None:
+            standing.found.save(order.out / "releases" / f"{standing.node}.json")
+    holders = {standing.node: standing.found.holder for standing in standings if standing.found is not None}
+    _record(order, list(standings), holders)
+    return enough(standings, order.terms)
+
+
+def _summed(grid: Grid, order: Order) -> list[Release]:
+    """One release, of all holders' sum."""
+    under_way = Sum(grid, order.terms.study, order.terms.patience, _say)
+    try:
+        release = under_way.run()
+    finally:
+        _record(order, list(under_way.standings.values()), under_way.names)
+    release.save(order.out / "releases" / "sum.json")
+    return [release]
+
+
+def _say(standing: Standing[Any]) -> None:
+    LOG.info("node %d: %s%s", standing.node, standing.state, f": {standing.reason}" if standing.reason else "")
+
+
+def _record(order: Order, standings: list[Standing[Any]], holders: dict[int, str]) -> None:
+    """Write down who answered, who did not, and why: for the analyst's own files."""
+    nodes = [
+        {"node": str(standing.node), "holder": holders.get(standing.node), "state": standing.state, "reason": standing.reason}
+        for standing in standings
+    ]
+    record = {"study": order.terms.study.name, "study_hash": order.terms.study.hash, "nodes": nodes}
+    write_whole(order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,71 @@
+"""Gather: a release from every holder, each checked against the study, its holder's key and the others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flwr.serverapp import Grid
+
+from tacit.analyst.collection import check_together
+from tacit.errors import FederationError
+from tacit.federation.server.ask import Patience, Question, Standing, ask
+from tacit.federation.wire import request_of
+from tacit.release import Release
+from tacit.study import Study
+from tacit.study_file import study_toml
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is asked for, of whom, and how long we wait.
+
+    `least` holders must publish. Asking ends before the deadline once `expected` holders have published or refused: by default
+    as many as there are `keys`, or `least`. With `keys`, a public key for each holder's name, a release counts only if its
+    holder is among them and signed it.
+    """
+
+    study: Study
+    patience: Patience
+    least: int = 1
+    expected: int | None = None
+    keys: dict[str, str] | None = None
+    allow_simulated: bool = False
+
+    @property
+    def wanted(self) -> int:
+        """How many who published or refused end the asking."""
+        return self.expected or (len(self.keys) if self.keys else self.least)
+
+
+def gather(grid: Grid, terms: Terms, on_change: Callable[[Standing[Release]], None] = lambda _standing: None) -> list[Standing[Release]]:
+    """Where every node stands in the end; whether that is `enough`, the caller must ask."""
+    request = request_of(study_toml(terms.study))
+    held: list[Release] = []
+
+    def accept(_node: int, text: str) -> Release:
+        release = Release.from_json(text)
+        _check(release, terms, held)
+        held.append(release)
+        return release
+
+    return ask(grid, Question(lambda _node: request, accept, terms.wanted, terms.patience), on_change)
+
+
+def _check(release: Release, terms: Terms, held: list[Release]) -> None:
+    """Refuse a release that is not of this study, not its holder's, or not fit to be used with the others."""
+    if release.study_hash != terms.study.hash:
+        message = "release: it is of another study than was asked for"
+        raise FederationError(message)
+    keys = None if terms.keys is None else [terms.keys.get(release.holder, "")]
+    check_together([release], allow_simulated=terms.allow_simulated, trusted_keys=keys)
+    check_together([*held, release], allow_simulated=True, trusted_keys=None)
+
+
+def enough(standings: list[Standing[Release]], terms: Terms) -> list[Release]:
+    """The releases that came; raises where fewer than `least` holders published, and says why."""
+    releases = [standing.found for standing in standings if standing.found is not None]
+    if len(releases) < terms.least:
+        others = "; ".join(f"node {standing.node}: {standing.reason}" for standing in standings if standing.found is None)
+        why = others or "no node was there"
+        message = f"{len(releases)} of at least {terms.least} holders published in time, so nothing was fitted ({why})"
+        raise FederationError(message)
+    return releases

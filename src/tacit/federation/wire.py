@@ -1,0 +1,142 @@
+"""What travels: a request holds a study, an answer holds a release or one of a fixed set of reasons, and nothing else.
+
+A reason is chosen from a list that was written before there was data, so that no refusal can carry any. Reading is
+strict: a message with a field missing, extra, too long or of another type is refused.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tacit.document import MOST_BYTES
+from tacit.errors import FederationError
+
+try:
+    from flwr.app import ConfigRecord, RecordDict
+except ModuleNotFoundError:  # pragma: no cover
+    message = "a federation needs Flower: pip install 'tacit[flower]'"
+    raise FederationError(message) from None
+
+VERSION = 1
+MOST_STUDY_BYTES = 2**20
+"""Longest study that a site reads."""
+
+State = Literal["released", "waiting", "refused"]
+
+
+class Reason(StrEnum):
+    """Every reason a site may give; the detail stays in the site's own log."""
+
+    NONE = ""
+    UNREADABLE = "request: it is not a study that this site can read"
+    TWO_STAGES = "request: a study of two stages is published by hand"
+    STUDY = "policy: the study is not one that this site takes part in"
+    COLUMNS = "policy: the study asks for a column that this site does not offer"
+    EPSILON = "policy: epsilon above the site's limit"
+    DELTA = "policy: delta above the site's limit"
+    COUNT = "policy: this site asks for a least number of rows, and the study keeps that number private"
+    ROWS = "policy: fewer rows than this site publishes about"
+    WAITING = "waiting for approval"
+    CROWDED = "waiting for approval: too many requests wait already"
+    DECLINED = "refused by the site's data officer"
+    BUDGET = "ledger: what is left of the budget does not cover the study"
+    LEDGER = "ledger: it does not admit this charge"
+    TABLE = "the table does not fit the study"
+    SUM = "secure sum: what the server sent does not fit the study, or what was sent before"
+    SITE = "site: its own set-up needs attention"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site says to a study; `release` is a release's text, or a round's document in a secure sum, and else empty."""
+
+    state: State
+    reason: Reason = Reason.NONE
+    release: str = ""
+
+
+def request_of(study: str) -> RecordDict:
+    """A study's text as a request."""
+    return RecordDict({"request": ConfigRecord({"version": VERSION, "study": study})})
+
+
+def read_request(content: RecordDict) -> str:
+    """The text of the study in a request."""
+    fields = _fields(content, "request", {"version": int, "study": str})
+    study = str(fields["study"])
+    if len(study.encode(errors="replace")) > MOST_STUDY_BYTES:
+        message = f"a request's study is at most {MOST_STUDY_BYTES // 2**20} MB long"
+        raise FederationError(message)
+    return study
+
+
+Round = Literal["keys", "shares", "masked", "agree", "unmask"]
+ROUNDS: tuple[Round, ...] = ("keys", "shares", "masked", "agree", "unmask")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of a secure sum: for which study, in which session, and what the others said before (JSON)."""
+
+    study: str
+    session: str
+    round: Round
+    payload: str
+
+
+def step_request(step: Step) -> RecordDict:
+    """A round's request to one holder."""
+    return RecordDict({"step": ConfigRecord({"version": VERSION, **vars(step)})})
+
+
+def read_step(content: RecordDict) -> Step:
+    """The round that a request asks for."""
+    fields = _fields(content, "step", {"version": int, "study": str, "session": str, "round": str, "payload": str})
+    study, session, name, payload = (str(fields[field]) for field in ("study", "session", "round", "payload"))
+    if not re.fullmatch("[0-9a-f]{32}", session) or name not in ROUNDS:
+        message = "step: its session or round is not one that can be"
+        raise FederationError(message)
+    if max(len(study), len(payload)) > MOST_BYTES:
+        message = f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long"
+        raise FederationError(message)
+    return Step(study, session, name, payload)
+
+
+def record_of(answer: Answer) -> RecordDict:
+    """An answer as a message's content."""
+    record = ConfigRecord({"version": VERSION, "state": answer.state, "reason": answer.reason.value, "release": answer.release})
+    return RecordDict({"answer": record})
+
+
+def read_answer(content: RecordDict) -> Answer:
+    """The answer in a message's content; whether its release is one, the caller must see."""
+    fields = _fields(content, "answer", {"version": int, "state": str, "reason": str, "release": str})
+    state, release = fields["state"], str(fields["release"])
+    if len(release.encode(errors="replace")) > MOST_BYTES:
+        message = f"answer: a release is at most {MOST_BYTES // 2**20} MB long"
+        raise FederationError(message)
+    if state not in {"released", "waiting", "refused"} or fields["reason"] not in set(Reason):
+        message = "answer: its state or reason is not one of the agreed ones"
+        raise FederationError(message)
+    reason = Reason(str(fields["reason"]))
+    if (state == "released") != (release != "") or (state == "released") != (reason == Reason.NONE):
+        message = "answer: it must hold either a release or a reason"
+        raise FederationError(message)
+    return Answer(state, reason, release)
+
+
+def _fields(content: RecordDict, name: str, types: dict[str, type]) -> dict[str, object]:
+    """The one record of a message, if it has just the fields it should."""
+    record = content.get(name)
+    if set(content) != {name} or not isinstance(record, ConfigRecord) or set(record) != set(types):
+        message = f"{name}: it must be one record with the fields {', '.join(types)}"
+        raise FederationError(message)
+    fields: dict[str, object] = dict(record)
+    if any(type(fields[field]) is not wanted for field, wanted in types.items()):
+        message = f"{name}: a field is of the wrong type"
+        raise FederationError(message)
+    if fields["version"] != VERSION:
+        message = f"{name}: version must be {VERSION}, or one side runs another Tacit"
+        raise FederationError(message)
+    return fields

@@ -1,0 +1,207 @@
+"""A real federation on this machine: SuperLink, SuperNodes and sites as processes of their own, all ended at the end."""
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import tomllib
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from sites import STUDY, make_site
+
+from tacit.federation.keys import write_keys
+from tacit.federation.project import Project, write_project
+
+BIN = Path(sys.executable).parent
+
+
+@contextmanager
+def at_most(seconds):
+    """A hard limit: whatever hangs is interrupted."""
+
+    def out_of_time(_signal, _frame):
+        message = f"not done within {seconds} seconds"
+        raise TimeoutError(message)
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def until(holds, what, seconds=60.0):
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > end:
+            message = f"{what}: not within {seconds:g} seconds"
+            raise TimeoutError(message)
+        time.sleep(0.1)
+    return found
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@dataclass
+class Federation:
+    """A SuperLink with its files in `folder`, and every process that was started."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    running: dict[str, subprocess.Popen] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    public: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self):
+        path = f"{BIN}:{os.environ['PATH']}"
+        source = str(Path(__file__).parents[2] / "src")
+        home = str(self.folder / "flwr")
+        return os.environ | {"PATH": path, "PYTHONPATH": source, "FLWR_HOME": home, "FLWR_TELEMETRY_ENABLED": "0", "NO_COLOR": "1"}
+
+    @property
+    def certificate(self):
+        return self.folder / "project/superlink/ca.crt"
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    # Processes.
+
+    def start(self, name, *command):
+        assert name not in self.running
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [str(part) for part in command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        return self.running[name]
+
+    def kill(self, *names):
+        for name in names:
+            process = self.running.pop(name)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(20)
+
+    def stop(self, name):
+        """End a process as a service manager would; a SuperNode then tells the SuperLink that it leaves."""
+        os.killpg(self.running[name].pid, signal.SIGTERM)
+        self.running.pop(name).wait(30)
+
+    def run(self, *command, timeout=90):
+        return subprocess.run(
+            [str(part) for part in command],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    # The parts of a federation.
+
+    def start_superlink(self, holders):
+        """Write the project as `tacit federate init` does, make certificates with its script, start the SuperLink."""
+        prefix, out = str(BIN.parent), str(self.folder / "out")
+        write_project(Project(STUDY, tuple(holders), "127.0.0.1:8443", prefix, out), self.folder / "project")
+        made = self.run("sh", "project/superlink/certificates.sh")
+        assert made.returncode == 0, made.stderr
+        (self.folder / "flwr").mkdir()
+        config = (self.folder / "project/superlink/config.toml").read_text()
+        config = config.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}").replace("/etc/tacit/ca.crt", str(self.certificate))
+        (self.folder / "flwr/config.toml").write_text(config)
+        place = self.folder / "project/superlink"
+        tls = ("--ssl-ca-certfile", place / "ca.crt", "--ssl-certfile", place / "superlink.crt", "--ssl-keyfile", place / "superlink.key")
+        options = ("--enable-supernode-auth", "--disable-runtime-dependency-installation")
+        self.start("superlink", BIN / "flower-superlink", "--host", "127.0.0.1", "--port", self.port, *tls, *options)
+        until(self.superlink_answers, "the SuperLink answers")
+
+    def superlink_answers(self):
+        with suppress(httpx.HTTPError):
+            trusted = ssl.create_default_context(cafile=self.certificate)
+            return httpx.get(f"https://127.0.0.1:{self.port}/health", verify=trusted).status_code == 200
+        return False
+
+    def add_site(self, name, **policy):
+        """A site's folder with rows, policy and keys."""
+        make_site(self.folder / name, name, seed=len(name), key="sign.key", **policy)
+        self.public[name] = write_keys(self.folder / name).sign_public
+
+    def register(self, *names):
+        """Register SuperNodes by the command an analyst uses, all at once."""
+        command = [BIN / "flwr", "supernode", "register"]
+        for name in names:
+            self.start(f"register-{name}", *command, self.folder / name / "node.key.pub", "tacit", "--name", name)
+        for name in names:
+            assert self.running.pop(f"register-{name}").wait(60) == 0, self.log(f"register-{name}")
+
+    def trust(self, *names):
+        """Put holders' keys where the ServerApp looks for them."""
+        (self.folder / "project/app/holders.toml").write_text("".join(f'{name} = "{self.public[name]}"\n' for name in names))
+
+    def start_node(self, name):
+        """A site's SuperNode, which executes nothing itself."""
+        self.ports.setdefault(name, free_port())
+        link = ("--superlink", f"127.0.0.1:{self.port}", "--root-certificates", self.certificate, "--isolation", "process")
+        keys = ("--auth-supernode-private-key", f"{name}/node.key", "--superexec-auth-secret-file", f"{name}/secret")
+        place = ("--host", "127.0.0.1", "--port", self.ports[name])
+        self.start(f"{name}-node", BIN / "flower-supernode", *link, *keys, *place)
+
+    def start_executor(self, name):
+        options = ("--secret", f"{name}/secret", "--supernode", f"127.0.0.1:{self.ports[name]}", "--poll", "0.2")
+        self.start(f"{name}-site", sys.executable, "-m", "tacit", "federate", "serve", f"{name}/holder.toml", *options)
+
+    def start_rogue(self, name, kind):
+        """A site that runs another program than Tacit's, or Tacit's with a fault put in (rogue.py)."""
+        rogue = Path(__file__).with_name("rogue.py")
+        self.start(f"{name}-site", sys.executable, rogue, kind, f"{name}/holder.toml", f"127.0.0.1:{self.ports[name]}", f"{name}/secret")
+
+    def start_site(self, name):
+        self.start_node(name)
+        self.start_executor(name)
+
+    def start_run(self, app="project/app", **config):
+        values = " ".join(f"{key.replace('_', '-')}={value!r}" for key, value in config.items())
+        options = ("--run-config", values) if values else ()
+        name = f"run-{len(list(self.folder.glob('run-*.log')))}"
+        self.start(name, BIN / "flwr", "run", app, "tacit", "--stream", *options)
+        return name
+
+    def finish(self, run, seconds=90):
+        assert self.running.pop(run).wait(seconds) == 0, self.log(run)
+        assert "Exit Code" not in self.log(run), self.log(run)  # the command ends well even where the app did not
+        return self.log(run)
+
+
+@contextmanager
+def federation(folder):
+    """A federation, every process of which is ended on the way out."""
+    made = Federation(folder)
+    try:
+        yield made
+    finally:
+        made.kill(*list(made.running))
+
+
+def config_of(path):
+    return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,280 @@
+"""What the analyst's half does with answers: it asks again, checks, leaves out what is wrong, and fits the rest."""
+
+import base64
+import json
+
+import pytest
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from sites import STUDY, changed, charges, make_site
+
+from tacit.analyst.posterior import Posterior
+from tacit.errors import FederationError
+from tacit.federation.client.app import app
+from tacit.federation.client.policy import Policy
+from tacit.federation.client.requests import Requests
+from tacit.federation.local import LocalGrid, Node
+from tacit.federation.server.app import Order, federate
+from tacit.federation.server.ask import Patience
+from tacit.federation.server.gather import Terms, enough, gather
+from tacit.federation.wire import Answer, Reason, record_of
+from tacit.release import Release
+from tacit.signature import load_key
+from tacit.study_file import study_toml
+
+HOLDERS = ("north", "south", "east", "west", "centre")
+
+
+def site(folder, holder="north", **policy):
+    return Node(app, {"policy": str(make_site(folder / holder, holder, seed=len(holder), **policy))})
+
+
+def terms(**changes):
+    waiting = {name: changes.pop(name, default) for name, default in {"deadline": 20.0, "poll": 0.0, "pause": 0.0}.items()}
+    return Terms(**({"study": STUDY, "patience": Patience(**waiting), "least": 1} | changes))
+
+
+def saying(content):
+    """A node that says the same to everything."""
+    rogue = ClientApp()
+
+    @rogue.query()
+    def say(message: Message, context: Context) -> Message:
+        del context
+        return Message(content, reply_to=message)
+
+    return Node(rogue, {})
+
+
+def public_key(folder, holder):
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = load_key(folder / holder / "sign.key").public_key()
+    return base64.b64encode(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
+
+
+def states(standings):
+    return {standing.node: (standing.state, standing.reason) for standing in standings}
+
+
+# A study.
+
+
+def test_five_sites_give_a_posterior(tmp_path):
+    grid = LocalGrid({k: site(tmp_path, holder, rows=3000) for k, holder in enumerate(HOLDERS)})
+    order = Order(terms(least=5), tmp_path / "out", "noise-aware", "weak")
+    posterior = federate(grid, order)
+    assert [contribution.holder for contribution in posterior.contributions] == list(HOLDERS)
+    low, high = posterior.interval(0.99999)[posterior.names().index("age")]
+    assert low < 0.1 < high
+    saved = Posterior.load(order.out / "posterior.parquet")
+    assert saved.mean().tolist() == posterior.mean().tolist()
+    assert "age" in (order.out / "summary.txt").read_text()
+    assert "5 data holders" in (order.out / "report.html").read_text()
+    assert {Release.load(path).holder for path in (order.out / "releases").iterdir()} == set(HOLDERS)
+    record = json.loads((order.out / "federation.json").read_text())
+    assert [node["state"] for node in record["nodes"]] == ["released"] * 5
+
+
+def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):
+    grid = LocalGrid({k: site(tmp_path, holder) for k, holder in enumerate(HOLDERS[:2])})
+    first, second = (gather(grid, terms(least=2)) for _ in range(2))
+    assert first == second
+    assert [len(charges(tmp_path / holder / "holder.toml")) for holder in HOLDERS[:2]] == [1, 1]
+
+
+def test_too_few_holders_fit_nothing(tmp_path):
+    grid = LocalGrid({1: site(tmp_path), 2: site(tmp_path, "south", studies=["other"])})
+    order = Order(terms(least=2, expected=2), tmp_path / "out", "noise-aware", "weak")
+    with pytest.raises(FederationError, match=r"1 of at least 2 holders .*node 2: policy: the study is not one"):
+        federate(grid, order)
+    assert not (tmp_path / "out" / "posterior.parquet").exists()
+    record = json.loads((tmp_path / "out" / "federation.json").read_text())
+    assert [node["state"] for node in record["nodes"]] == ["released", "refused"]
+
+
+def test_nobody_there(tmp_path):
+    with pytest.raises(FederationError, match="no node was there"):
+        enough(gather(LocalGrid({}), terms(deadline=0.05)), terms())
+    assert list(tmp_path.iterdir()) == []
+
+
+# Asking again.
+
+
+def test_an_answer_that_is_lost_is_asked_for_again(tmp_path):
+    lost = []
+
+    def lose_first(_node, reply):
+        lost.append(reply)
+        return None if len(lost) == 1 else reply
+
+    (standing,) = gather(LocalGrid({1: site(tmp_path)}, lose_first), terms())
+    assert standing.state == "released"
+    assert len(charges(tmp_path / "north/holder.toml")) == 1
+    assert lost[0].content == lost[1].content
+
+
+def test_a_node_in_error_is_asked_again(tmp_path):
+    seen = []
+
+    def fail_first(_node, reply):
+        seen.append(reply)
+        return reply if len(seen) > 2 else Message(Error(code=0, reason="away"), reply_to=reply)
+
+    def route(node, reply):
+        failed = fail_first(node, reply)
+        failed.metadata.__dict__["_reply_to_message_id"] = reply.metadata.reply_to_message_id
+        return failed
+
+    changes = []
+    (standing,) = gather(LocalGrid({1: site(tmp_path)}, route), terms(), changes.append)
+    assert standing.state == "released"
+    assert [change.state for change in changes] == ["silent", "released"]
+
+
+def test_a_site_that_waits_for_approval_is_asked_until_a_person_decides(tmp_path):
+    node = site(tmp_path, approval=True)
+    requests = Requests(Policy.load(tmp_path / "north/holder.toml").requests)
+    asked = []
+
+    def approve_third(_node, reply):
+        asked.append(reply)
+        if len(asked) == 3:
+            requests.decide(requests.find("length-of-stay"), "approved")
+        return reply
+
+    (standing,) = gather(LocalGrid({1: node}, approve_third), terms())
+    assert (standing.state, len(asked)) == ("released", 4)
+
+
+def test_a_straggler_is_reported(tmp_path):
+    grid = LocalGrid({1: site(tmp_path), 2: site(tmp_path, "south", approval=True)})
+    found = gather(grid, terms(deadline=0.5, expected=2, pause=0.05))
+    assert states(found) == {1: ("released", "published"), 2: ("waiting", "waiting for approval")}
+
+
+def test_a_node_that_comes_later_is_asked(tmp_path):
+    grid = LocalGrid({1: site(tmp_path)})
+    late = site(tmp_path, "south")
+
+    def joined(_node, reply):
+        grid.nodes[2] = late
+        grid._contexts[2] = Context(1, 2, late.config, RecordDict(), {})
+        return reply
+
+    grid._on_reply = joined
+    assert {standing.state for standing in gather(grid, terms(least=2))} == {"released"}
+
+
+# What is wrong is left out, and the others go on.
+
+
+def released(release):
+    return record_of(Answer("released", release=release))
+
+
+ROGUES = {
+    "an empty message": RecordDict(),
+    "another record": RecordDict({"answers": ConfigRecord({"version": 1})}),
+    "a reason with data": RecordDict(
+        {"answer": ConfigRecord({"version": 1, "state": "refused", "reason": "patient 4711 is ill", "release": ""})}
+    ),
+    "no JSON": released("no release"),
+    "nested JSON": released("[" * 200_000),
+    "an oversized release": released("1" * (33 * 2**20)),
+    "not finite": released('{"format": "tacit-release", "version": 1, "n": 1e999}'),
+}
+
+
+@pytest.mark.parametrize("content", ROGUES.values(), ids=ROGUES.keys())
+def test_a_rogue_is_rejected_and_the_others_are_fitted(tmp_path, content):
+    grid = LocalGrid({1: saying(content), 2: site(tmp_path)})
+    found = {standing.node: standing for standing in gather(grid, terms())}
+    assert found[1].state == "rejected"
+    assert "4711" not in found[1].reason
+    assert found[2].state == "released"
+
+
+def test_a_message_that_cannot_be_fetched_is_rejected(tmp_path):
+    class Breaking(LocalGrid):
+        def _answer(self, message):
+            if message.metadata.dst_node_id == 1:
+                raise MemoryError
+            return super()._answer(message)
+
+    grid = Breaking({1: site(tmp_path), 2: site(tmp_path, "south")})
+    assert states(gather(grid, terms()))[1] == ("rejected", "answer: it cannot be read")
+
+
+def test_a_release_of_another_study_is_rejected(tmp_path):
+    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[0].found
+    grid = LocalGrid({1: saying(released(other.to_json())), 2: site(tmp_path)})
+    assert states(gather(grid, terms()))[1] == ("rejected", "release: it is of another study than was asked for")
+
+
+def test_two_nodes_cannot_be_the_same_holder(tmp_path):
+    grid = LocalGrid({1: site(tmp_path), 2: saying(released(_release(tmp_path))), 3: site(tmp_path, "south")})
+    found = states(gather(grid, terms(least=2)))
+    assert found[1][0] == "released"
+    assert found[2] == ("rejected", "holder 'north' is there twice: give each holder's release once")
+
+
+def test_a_simulated_release_is_rejected(tmp_path):
+    document = json.loads(_release(tmp_path)) | {"simulated": True}
+    grid = LocalGrid({1: saying(released(json.dumps(document))), 2: site(tmp_path, "south")})
+    assert "simulated" in states(gather(grid, terms()))[1][1]
+
+
+def test_a_holder_must_sign_with_its_own_key(tmp_path):
+    nodes = {1: site(tmp_path, signed=True), 2: site(tmp_path, "south", signed=True), 3: site(tmp_path, "east")}
+    north, south = (public_key(tmp_path, holder) for holder in ("north", "south"))
+    keys = {"north": north, "south": north, "east": south}
+    found = states(gather(LocalGrid(nodes), terms(keys=keys, expected=1)))
+    assert found[1][0] == "released"
+    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
+    assert found[3] == ("rejected", "the release of 'east' is not signed by a trusted key")
+    found = states(gather(LocalGrid(nodes), terms(keys={"north": north, "south": south})))
+    assert (found[1][0], found[2][0]) == ("released", "released")
+
+
+def test_a_stranger_with_a_key_of_its_own_is_rejected(tmp_path):
+    nodes = {1: site(tmp_path, signed=True), 2: site(tmp_path, "south", signed=True)}
+    found = states(gather(LocalGrid(nodes), terms(keys={"north": public_key(tmp_path, "north")})))
+    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
+
+
+def _release(folder):
+    return gather(LocalGrid({1: site(folder / "copied")}), terms())[0].found.to_json()
+
+
+# The run's configuration.
+
+
+def test_an_order_is_read_from_the_project(tmp_path):
+    (tmp_path / "study.toml").write_text(study_toml(STUDY))
+    (tmp_path / "holders.toml").write_text('north = "abc"\nsouth = "def"\n')
+    config = {"study": "study.toml", "holders": "holders.toml", "out": "/var/out", "deadline": 60, "least-holders": 2, "poll": 5}
+    order = Order.read(config, tmp_path)
+    assert (order.terms.study.hash, order.terms.patience.deadline, order.terms.wanted) == (STUDY.hash, 60.0, 2)
+    assert (str(order.out), order.method, order.prior) == ("/var/out", "noise-aware", "weak")
+    with pytest.raises(FederationError, match="lacks 'deadline'"):
+        Order.read({key: value for key, value in config.items() if key != "deadline"}, tmp_path)
+    with pytest.raises(FederationError, match="cannot read the holders' keys"):
+        Order.read(config | {"holders": "nowhere.toml"}, tmp_path)
+    (tmp_path / "holders.toml").write_text("north = 5")
+    with pytest.raises(FederationError, match="must hold one line"):
+        Order.read(config, tmp_path)
+
+
+def test_a_refusal_that_may_pass_is_asked_again():
+    said = iter([Answer("refused", Reason.SITE), Answer("refused", Reason.LEDGER), Answer("refused", Reason.TABLE)])
+    rogue = ClientApp()
+
+    @rogue.query()
+    def say(message: Message, context: Context) -> Message:
+        del context
+        return Message(record_of(next(said)), reply_to=message)
+
+    found = gather(LocalGrid({1: Node(rogue, {})}), terms())
+    assert states(found) == {1: ("refused", "the table does not fit the study")}
