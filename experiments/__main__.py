@@ -27,6 +27,7 @@ from tacit.errors import TacitError
 
 Settings = dict[str, Any]
 EVERY = ("audit", "runtimes", "real", "simulated", "mmd")
+SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x", "mixing")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, help="runs per cell, in place of the settings'")
     parser.add_argument("--quick", action="store_true", help="fewer runs and iterations, as the settings' [quick] says")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--methods", nargs="+", choices=SAMPLED, help="samplers to run or read in simulated and real (all); the rest stay blank"
+    )
     options = parser.parse_args(arguments)
     try:
         for name in EVERY if options.name == "all" else (options.name,):
@@ -75,10 +79,11 @@ def simulated_parts(options: argparse.Namespace, settings: Settings, columns: li
     from experiments.simulated_closed import closed_part
 
     folder, found = options.out / "parts" / "simulated", []
-    with steps((len(PAPER_SAMPLERS) + 1) * len(columns)) as step:
+    samplers = [method for method in PAPER_SAMPLERS if method in (options.methods or SAMPLED)]
+    with steps((len(samplers) + 1) * len(columns)) as step:
         for d in columns:
             makers: dict[str, Callable[[], Part]] = {
-                method: lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None) for method in PAPER_SAMPLERS
+                method: lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None) for method in samplers
             }
             for method, make in (makers | {"closed": lambda d=d: closed_part(d, settings)}).items():
                 step(f"d = {d}: {method}")
@@ -107,15 +112,17 @@ def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: AN
 def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
     """Errors on public data."""
     from experiments.data import FILES, available
-    from experiments.real import SAMPLED, run_parts
+    from experiments.real import run_parts
     from experiments.reports import real
 
     if options.data is None or not available(options.data):
         message = f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
         raise DataError(message)
-    with steps(len(available(options.data)) * (len(SAMPLED) + 2)) as step:
-        found = run_parts(options.data, options.out / "parts" / "real", settings, step)
-    return real(stored(options, "real", found["errors"]), stored(options, "real-mixing", found["mixing"]), settings)
+    methods = options.methods or SAMPLED
+    with steps(len(available(options.data)) * (len(methods) + 1)) as step:
+        found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
+    mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
+    return real(stored(options, "real", found["errors"]), mixing, settings)
 
 
 def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401

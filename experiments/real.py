@@ -1,6 +1,6 @@
 """Public data: test errors at ε = 1 per set, J, method, calibration and run, and how well the chains of normal-x mixed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -34,8 +34,6 @@ from tacit.analyst.outcome import Draws
 Settings = dict[str, Any]
 Report = Callable[[str], None]
 Maker = Callable[[], Part]
-SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
-CONVERGED = {"bulk": 400.0, "rhat": 1.01}
 
 
 @lru_cache(maxsize=4)
@@ -155,20 +153,20 @@ def diagnosed(evidence: Evidence, rows: Split, sampler: Any, settings: Settings)
     }
 
 
-def run_parts(folder: Path, out: Path, settings: Settings, report: Report) -> dict[str, list[Part]]:
-    """Everything, part by part; sets whose files are not there are left out."""
+def run_parts(folder: Path, out: Path, settings: Settings, methods: Sequence[str], report: Report) -> dict[str, list[Part]]:
+    """The closed forms and the named samplers, part by part, and "mixing" where named; sets whose files are not there are left out."""
     names = [name for name in settings["sets"] if name in available(folder)]
     results: list[Part] = []
     mixes: list[Part] = []
     for name in names:
         report(f"{name}: closed forms")
         results.append(part_of(out / f"{name}-closed.npz", settings, lambda name=name: closed(name, loaded(folder, name), settings)))
-    for method, name in product(SAMPLED, names):
+    for method, name in product(methods, names):
         report(f"{name}: {method}")
-        results.append(part_of(chain_path(out, name, method), settings, chain_maker(folder, name, method, settings)))
-    for name in names:
-        report(f"{name}: mixing")
-        mixes.append(part_of(out / f"{name}-mixing.npz", settings, lambda name=name: mixed(name, loaded(folder, name), settings)))
+        if method == "mixing":
+            mixes.append(part_of(out / f"{name}-mixing.npz", settings, lambda name=name: mixed(name, loaded(folder, name), settings)))
+        else:
+            results.append(part_of(chain_path(out, name, method), settings, chain_maker(folder, name, method, settings)))
     return {"errors": results, "mixing": mixes}
 
 

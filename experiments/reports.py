@@ -1,6 +1,6 @@
 """Tables and figures of each experiment, from its columns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -39,6 +39,16 @@ class Report:
 def lengths(settings: Settings) -> str:
     """How much was run, for a caption."""
     return f"{settings['runs']} runs, {settings['iterations']:,} iterations"
+
+
+def shown(mean: Mean | None, form: Callable[[float], str]) -> str:
+    """A mean as text; a dash where a method has not been run."""
+    return "–" if mean is None else form(mean.value)
+
+
+def places(value: float) -> str:
+    """Four decimal places, as the paper prints."""
+    return f"{value:.4f}"
 
 
 # Simulated data.
@@ -81,10 +91,10 @@ def simulated_table(found: Mapping[str, Mapping[tuple[Any, ...], Mean]], calibra
     epsilon = 1.0 if 1.0 in settings["epsilons"] else settings["epsilons"][0]
     rows = []
     for metric, d, holders in product(("estimation", "prediction", "prediction_point"), settings["columns"], settings["holders"]):
-        cells = [found[metric][method, calibration, d, holders, epsilon].value for method in METHODS]
-        own = found[metric][OURS, "honest", d, holders, epsilon].value
-        bare = found[metric]["non-private", "honest", d, holders, np.inf].value
-        rows.append([metric.replace("_", ", "), str(d), str(holders), *map(scientific, [*cells, own, bare])])
+        keys = [(method, calibration, d, holders, epsilon) for method in METHODS]
+        keys += [(OURS, "honest", d, holders, epsilon), ("non-private", "honest", d, holders, np.inf)]
+        cells = [shown(found[metric].get(key), scientific) for key in keys]
+        rows.append([metric.replace("_", ", "), str(d), str(holders), *cells])
     caption = (
         f"Simulated data, {calibration}, ε = {epsilon:g}: mean over {lengths(settings)}. {OURS} has its own release, honestly calibrated."
     )
@@ -128,7 +138,7 @@ def mmd(columns: Columns, settings: Settings) -> Report:
 # Public data.
 
 
-def real(columns: Columns, mixing: Columns, settings: Settings) -> Report:
+def real(columns: Columns, mixing: Columns | None, settings: Settings) -> Report:
     """Test errors, their intervals, the comparison with the paper, and mixing."""
     found = means(columns, ("set", "holders", "method", "calibration"), "error")
     names = [name for name in settings["sets"] if name in set(columns["set"].tolist())]
@@ -137,21 +147,25 @@ def real(columns: Columns, mixing: Columns, settings: Settings) -> Report:
     for calibration in CALIBRATIONS:
         means_, intervals = [], []
         for holders, name in cells:
-            shown = [found[name, holders, method, calibration] for method in METHODS] + [found[name, holders, OURS, "honest"]]
-            floor = found[name, holders, "non-private", "honest"].value
-            means_.append([str(holders), name, *(f"{mean.value:.4f}" for mean in shown), f"{floor:.4f}"])
-            intervals.append([str(holders), name, *(f"[{mean.low:.4f}, {mean.high:.4f}]" for mean in shown)])
+            keys = [*((name, holders, method, calibration) for method in METHODS), (name, holders, OURS, "honest")]
+            listed = [found.get(key) for key in keys]
+            floor = found[name, holders, "non-private", "honest"]
+            means_.append([str(holders), name, *(shown(mean, places) for mean in [*listed, floor])])
+            intervals.append([str(holders), name, *("–" if mean is None else f"[{mean.low:.4f}, {mean.high:.4f}]" for mean in listed)])
         head = ["J", "set", *METHODS, OURS]
         caption = f"Test MSE, {calibration}, ε = {settings['epsilon']:g}: mean over {lengths(settings)}."
         tables.append(Table(f"real-{calibration}", caption, [*head, "non-private"], means_))
         tables.append(Table(f"real-{calibration}-intervals", f"90 % intervals of those means, {calibration}.", head, intervals))
-    return Report([*tables, compared(found, cells), mixing_table(mixing, settings)], {})
+    mixed = [] if mixing is None else [mixing_table(mixing, settings)]
+    return Report([*tables, compared(found, cells), *mixed], {})
 
 
 def compared(found: Mapping[tuple[Any, ...], Mean], cells: list[tuple[int, str]]) -> Table:
     """Our replication as published beside what the paper prints."""
     rows = []
     for (holders, name), method in product(cells, METHODS):
+        if (name, holders, method, "as-published") not in found or (name, holders, method) not in REAL:
+            continue
         ours, theirs = found[name, holders, method, "as-published"], REAL[name, holders, method]
         rows.append(
             [
