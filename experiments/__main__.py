@@ -14,6 +14,7 @@ Examples
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +96,10 @@ def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # no
     """Errors on simulated data."""
     from experiments.reports import simulated
 
-    return simulated(stored(options, "simulated", simulated_parts(options, settings, settings["columns"])), settings)
+    parts = simulated_parts(options, settings, settings["columns"])
+    measured = options.out / "parts" / "simulated" / "times.json"
+    times = json.loads(measured.read_text(encoding="utf-8")) if measured.exists() else None
+    return simulated(stored(options, "simulated", parts), settings, times)
 
 
 def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401

@@ -4,11 +4,10 @@
     PYTHONPATH=src python3 -m experiments.compute real --data FOLDER --out DIR [...]
     JAX_PLATFORMS=cpu PYTHONPATH=src python3 -m experiments.compute runtimes --out DIR
 
-writes one file per method and d (or data set) into DIR, whole, and goes on where it stopped. It prints seconds per method with a floor:
-what reading every problem once and reading and writing every state once per iteration costs at the memory bandwidth, and the
-floating-point operations that XLA counts in one iteration at the peak rate. Put the files into OUT/parts/simulated or OUT/parts/real and
-run `python -m experiments simulated --out OUT` where the package is installed: it finds them, adds the closed forms, and makes
-tables and figures.
+writes one file per method and d (or data set) into DIR, whole, and goes on where it stopped. It prints seconds per method with a floor by
+bytes: what reading every problem once and reading and writing every state once per iteration costs at the memory bandwidth. Put the files
+into OUT/parts/simulated or OUT/parts/real and run `python -m experiments simulated --out OUT` where the package is installed: it
+finds them, adds the closed forms, and makes tables and figures.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ from experiments.settings import settings_of
 from tacit.analyst.sampling import double_precision, jax, jnp, random
 
 BANDWIDTH = 4.8e12  # bytes per second of an H200
-PEAK = 34e12  # double-precision operations per second of an H200, without its tensor cores
 
 Settings = dict[str, Any]
 
@@ -96,17 +95,13 @@ def warm(jobs: list[Job], settings: Settings, count: int) -> None:
             each.result()
 
 
-def floor_seconds(job: Job, holders: int, settings: Settings) -> tuple[float, float]:
-    """Seconds below which the chains of one J cannot run: by bytes and by operations."""
-    kernel = SAMPLERS[job.method].kernel
+def floor_seconds(job: Job, holders: int, settings: Settings) -> float:
+    """Seconds below which the chains of one J cannot run, by bytes."""
     with double_precision():
         problems = jax.tree.map(jnp.asarray, job.problems(holders, settings | {"runs": 1}))
-        keys, states = start(kernel, random.key(0), problems)
-        step = jax.jit(jax.vmap(kernel.step, (0, 0, 0, None)))
-        cost: Any = step.lower(keys, states, problems, jnp.zeros(())).cost_analysis() or {}
-    read, state = (sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) for tree in (problems, states))
-    scale = settings["runs"] * job.plan.iterations
-    return scale * (read + 2 * state) / BANDWIDTH, scale * float(cost.get("flops", 0.0)) / PEAK
+        _, states = jax.eval_shape(partial(start, SAMPLERS[job.method].kernel), random.key(0), problems)
+    read, state = (sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)) for tree in (problems, states))
+    return float(settings["runs"] * job.plan.iterations * (read + 2 * state) / BANDWIDTH)
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -146,8 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f" {job.method} {job.name}: {wall:.1f} s, sampling {np.round(sampling, 1).tolist()}", flush=True)
     total = time.perf_counter() - began
     for job, line in zip(jobs, lines, strict=True):
-        floors = [floor_seconds(job, holders, settings) for holders in settings["holders"]]
-        line["floor_bytes"], line["floor_operations"] = (sum(column) for column in zip(*floors, strict=True))
+        line["floor"] = sum(floor_seconds(job, holders, settings) for holders in settings["holders"])
     report(lines, {"total": total, "chains": chains, "settings": settings}, options.out)
     return 0
 
@@ -155,9 +149,9 @@ def main(arguments: list[str] | None = None) -> int:
 def report(lines: list[dict[str, Any]], about: dict[str, Any], out: Path) -> None:
     """Print the table and leave it beside the parts."""
     print(f"\n{about['chains']} chains per J and line, {about['settings']['iterations']:,} iterations; times in seconds")
-    print(f"{'method':<20}{'':<12}{'wall':>9}{'sampling':>10}{'floor, bytes':>14}{'operations':>12}")
+    print(f"{'method':<20}{'':<12}{'wall':>9}{'sampling':>10}{'floor':>10}")
     for line in lines:
-        figures = f"{line['wall']:>9.1f}{sum(line['sampling']):>10.1f}{line['floor_bytes']:>14.4f}{line['floor_operations']:>12.4f}"
+        figures = f"{line['wall']:>9.1f}{sum(line['sampling']):>10.1f}{line['floor']:>10.4f}"
         print(f"{line['method']:<20}{line['name']:<12}{figures}")
     print(f"in all {about['total']:.1f} s, compilation included")
     text = json.dumps({"device": jax.devices()[0].device_kind, "lines": lines} | about, indent=1)

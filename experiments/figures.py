@@ -35,7 +35,7 @@ def figure_of(panels: Mapping[str, Panel], across: int, labels: tuple[str, str],
         for axis, (title, panel) in zip(axes, panels.items(), strict=True):
             draw(axis, panel)
             axis.set(title=title, xscale="log", yscale="log")
-            axis.tick_params(which="minor", labelleft=False)
+            axis.minorticks_off()
             if floors and title in floors:
                 axis.axhline(floors[title], color="grey", linestyle="--", linewidth=0.8, label="non-private")
         for axis in axes[-across:]:

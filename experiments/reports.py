@@ -54,8 +54,8 @@ def places(value: float) -> str:
 # Simulated data.
 
 
-def simulated(columns: Columns, settings: Settings) -> Report:
-    """Errors of estimation and prediction."""
+def simulated(columns: Columns, settings: Settings, times: Mapping[str, Any] | None = None) -> Report:
+    """Errors of estimation and prediction, and what the chains took where that was measured."""
     keys = ("method", "calibration", "d", "holders", "epsilon")
     found = {metric: means(columns, keys, metric) for metric in (*METRICS, "prediction_point")}
     tables = [simulated_table(found, calibration, settings) for calibration in CALIBRATIONS]
@@ -68,7 +68,8 @@ def simulated(columns: Columns, settings: Settings) -> Report:
             floors[title] = found[metric]["non-private", "honest", d, holders, np.inf].value
         figure = figures.figure_of(panels, len(settings["holders"]), ("ε", METRICS[metric]), floors)
         pictures[f"simulated-{metric}-{calibration}"] = figure
-    return Report([*tables, bare_table(columns, settings)], pictures)
+    tables += [bare_table(columns, settings), *([] if times is None else [times_table(times)])]
+    return Report(tables, pictures)
 
 
 def panel_of(found: Mapping[tuple[Any, ...], Mean], calibration: str, d: int, holders: int, settings: Settings) -> figures.Panel:
@@ -99,6 +100,20 @@ def simulated_table(found: Mapping[str, Mapping[tuple[Any, ...], Mean]], calibra
         f"Simulated data, {calibration}, ε = {epsilon:g}: mean over {lengths(settings)}. {OURS} has its own release, honestly calibrated."
     )
     return Table(f"simulated-{calibration}", caption, ["error", "d", "J", *METHODS, OURS, "non-private"], rows)
+
+
+def times_table(times: Mapping[str, Any]) -> Table:
+    """Seconds of the chains on the machine that ran them, with floors."""
+    keys = (("wall", "{:.1f}"), ("sampling", "{:.1f}"), ("floor", "{:.3f}"))
+    rows = [[line["method"], line["name"], *(form.format(np.sum(line[key])) for key, form in keys)] for line in times["lines"]]
+    settings = times["settings"]
+    count = times["chains"] * len(settings["holders"])
+    caption = (
+        f"Seconds of the chains on one {times['device']}: {count:,} chains of {settings['iterations']:,} iterations per line, "
+        f"{times['total']:.0f} s in all with compilation. The floor is by bytes: every problem read once and every state read and written "
+        "once per iteration, at 4.8 TB/s. Between the two lies the launching of kernels: time hardly depends on d or J."
+    )
+    return Table("times", caption, ["method", "", "wall", "sampling", "floor"], rows)
 
 
 def bare_table(columns: Columns, settings: Settings) -> Table:
