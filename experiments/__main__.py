@@ -28,7 +28,8 @@ from tacit.errors import TacitError
 
 Settings = dict[str, Any]
 EVERY = ("audit", "runtimes", "real", "simulated", "mmd")
-SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x", "mixing")
+SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
+FURTHER = {"simulated": "noise-aware", "real": "mixing"}  # what takes time beside the samplers
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,19 +77,23 @@ def simulated_settings(options: argparse.Namespace) -> Settings:
 
 def simulated_parts(options: argparse.Namespace, settings: Settings, columns: list[int]) -> list[Part]:
     """The parts of `simulated` at some d, made where they are not there."""
-    from experiments.simulated import PAPER_SAMPLERS, chains_part, part_path
-    from experiments.simulated_closed import closed_part
+    from experiments.simulated import chains_part, part_path
+    from experiments.simulated_closed import OWN, closed_part, own_part, own_path
 
-    folder, found = options.out / "parts" / "simulated", []
-    samplers = [method for method in PAPER_SAMPLERS if method in (options.methods or SAMPLED)]
-    with steps((len(samplers) + 1) * len(columns)) as step:
-        for d in columns:
-            makers: dict[str, Callable[[], Part]] = {
-                method: lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None) for method in samplers
-            }
-            for method, make in (makers | {"closed": lambda d=d: closed_part(d, settings)}).items():
-                step(f"d = {d}: {method}")
-                found.append(part_of(part_path(folder, method, d), settings, make))
+    folder, chosen = options.out / "parts" / "simulated", options.methods or (*SAMPLED, OWN)
+    makers: dict[Path, Callable[[], Part]] = {}
+    for d in columns:
+        makers[part_path(folder, "closed", d)] = lambda d=d: closed_part(d, settings)
+        for method in SAMPLED:
+            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None)
+        for holders in settings["holders"]:
+            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(d, holders, settings)
+    makers = {path: make for path, make in makers.items() if path.exists() or path.stem.startswith(("closed", *chosen))}
+    found = []
+    with steps(len(makers)) as step:
+        for path, make in makers.items():
+            step(path.stem)
+            found.append(part_of(path, settings, make))
     return found
 
 
@@ -122,11 +127,12 @@ def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: A
     if options.data is None or not available(options.data):
         message = f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
         raise DataError(message)
-    methods = options.methods or SAMPLED
-    with steps(len(available(options.data)) * (len(methods) + 1)) as step:
+    methods = options.methods or (*SAMPLED, "mixing")
+    each = 2 + len(methods) + ("mixing" in methods) * (len(settings["holders"]) - 1)
+    with steps(len(available(options.data)) * each) as step:
         found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
     mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
-    return real(stored(options, "real", found["errors"]), mixing, settings)
+    return real(stored(options, "real", found["errors"]), stored(options, "real-long", found["long"]), mixing, settings)
 
 
 def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401

@@ -1,7 +1,7 @@
 """Public data: test errors at ε = 1 per set, J, method, calibration and run, and how well the chains of normal-x mixed."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ from tacit.analyst.outcome import Draws
 Settings = dict[str, Any]
 Report = Callable[[str], None]
 Maker = Callable[[], Part]
+SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
+LONG_RUNS = 20  # times the runs of the table
 
 
 @lru_cache(maxsize=4)
@@ -114,6 +116,18 @@ def closed(name: str, rows: Split, settings: Settings) -> Part:
     return joined(parts)
 
 
+def long_run(name: str, rows: Split, settings: Settings) -> Part:
+    """fixed-s-fast as published in so many runs that chance is out of the question; the first are those of `closed`."""
+    parts, budget = [], budget_of(settings, rows)
+    for holders in settings["holders"]:
+        statistics = statistics_of(rows.x, rows.y, holders)
+        prior, runs = paper_prior(np.eye(statistics.d)), range(LONG_RUNS * settings["runs"])
+        noises = (noise_of(settings, run, holders, statistics.d) for run in runs)
+        errors = np.array([rows.error(fixed_s_fast_of("as-published", statistics, noise, budget, prior).mean()) for noise in noises])
+        parts.append(record({"set": name, "holders": holders, "run": np.array(runs), "error": errors}))
+    return joined(parts)
+
+
 def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]:
     """Errors of the default release and method."""
     from experiments.ours import collection_of, default_study, posterior_of, statistics_by_holder  # not where only chains are run
@@ -124,14 +138,13 @@ def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]
     return [rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[1:]) for rng in generators]
 
 
-def mixed(name: str, rows: Split, settings: Settings) -> Part:
-    """R-hat and effective sizes of normal-x by both samplers: four chains of one release, as published, per J."""
-    parts = []
-    for holders, sampler in product(settings["holders"], ("metropolis", "gradient")):
-        statistics = statistics_of(rows.x, rows.y, holders)
-        evidence = evidence_of(("as-published", 0), "pair", statistics, rows, settings)
-        parts.append(record({"set": name, "holders": holders, "sampler": sampler} | diagnosed(evidence, rows, sampler, settings)))
-    return joined(parts)
+def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:
+    """R-hat and effective sizes of normal-x by both samplers: four chains of one release, as published."""
+    statistics = statistics_of(rows.x, rows.y, holders)
+    evidence = evidence_of(("as-published", 0), "pair", statistics, rows, settings)
+    both = ("metropolis", "gradient")
+    lines = [{"set": name, "holders": holders, "sampler": sampler} | diagnosed(evidence, rows, sampler, settings) for sampler in both]
+    return joined([record(line) for line in lines])
 
 
 def diagnosed(evidence: Evidence, rows: Split, sampler: Any, settings: Settings) -> dict[str, float]:  # noqa: ANN401
@@ -154,20 +167,27 @@ def diagnosed(evidence: Evidence, rows: Split, sampler: Any, settings: Settings)
 
 
 def run_parts(folder: Path, out: Path, settings: Settings, methods: Sequence[str], report: Report) -> dict[str, list[Part]]:
-    """The closed forms and the named samplers, part by part, and "mixing" where named; sets whose files are not there are left out."""
+    """Part by part: the closed forms, the named samplers, "mixing" where named, and what else is there already.
+
+    Sets whose files are not there are left out.
+    """
     names = [name for name in settings["sets"] if name in available(folder)]
-    results: list[Part] = []
-    mixes: list[Part] = []
+    found: dict[str, list[Part]] = {"errors": [], "long": [], "mixing": []}
+
+    def add(kind: str, path: Path, make: Maker, *, named: bool = True) -> None:
+        if named or path.exists():
+            report(path.stem)
+            found[kind].append(part_of(path, settings, make))
+
     for name in names:
-        report(f"{name}: closed forms")
-        results.append(part_of(out / f"{name}-closed.npz", settings, lambda name=name: closed(name, loaded(folder, name), settings)))
-    for method, name in product(methods, names):
-        report(f"{name}: {method}")
-        if method == "mixing":
-            mixes.append(part_of(out / f"{name}-mixing.npz", settings, lambda name=name: mixed(name, loaded(folder, name), settings)))
-        else:
-            results.append(part_of(chain_path(out, name, method), settings, chain_maker(folder, name, method, settings)))
-    return {"errors": results, "mixing": mixes}
+        add("errors", out / f"{name}-closed.npz", lambda name=name: closed(name, loaded(folder, name), settings))
+        add("long", out / f"{name}-long.npz", lambda name=name: long_run(name, loaded(folder, name), settings))
+    for method, name in product(SAMPLED, names):
+        add("errors", chain_path(out, name, method), chain_maker(folder, name, method, settings), named=method in methods)
+    for name, holders in product(names, settings["holders"]):
+        path, make = out / f"{name}-mixing-j{holders}.npz", partial(mixed, name, holders=holders, settings=settings)
+        add("mixing", path, lambda name=name, make=make: make(loaded(folder, name)), named="mixing" in methods)
+    return found
 
 
 def chain_path(out: Path, name: str, method: str) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 from experiments import figures
 from experiments.printed import METHODS, NON_PRIVATE, REAL
 from experiments.release import CALIBRATIONS
-from experiments.summary import Mean, means
+from experiments.summary import Mean, mean_of, means
 from experiments.tables import Table, scientific
 
 Columns = Mapping[str, Any]
@@ -142,7 +142,11 @@ def mmd(columns: Columns, settings: Settings) -> Report:
         pictures[f"mmd-{calibration}"] = figures.figure_of(panels, len(settings["holders"]), ("ε", "MMD²"))
         named = [method for method in (*METHODS, OURS) if method != "ada-ssp"]
         rows = [
-            [str(holders), f"{epsilon:g}", *(scientific(panels[f"d = {d}, J = {holders}"][method][epsilon].value) for method in named)]
+            [
+                str(holders),
+                f"{epsilon:g}",
+                *(shown(panels[f"d = {d}, J = {holders}"].get(method, {}).get(epsilon), scientific) for method in named),
+            ]
             for holders, epsilon in product(settings["holders"], settings["epsilons"])
         ]
         caption = f"MMD² to the non-private posterior, {calibration}, d = {d}: mean over {lengths(settings)}."
@@ -153,7 +157,7 @@ def mmd(columns: Columns, settings: Settings) -> Report:
 # Public data.
 
 
-def real(columns: Columns, mixing: Columns | None, settings: Settings) -> Report:
+def real(columns: Columns, long: Columns, mixing: Columns | None, settings: Settings) -> Report:
     """Test errors, their intervals, the comparison with the paper, and mixing."""
     found = means(columns, ("set", "holders", "method", "calibration"), "error")
     names = [name for name in settings["sets"] if name in set(columns["set"].tolist())]
@@ -172,7 +176,7 @@ def real(columns: Columns, mixing: Columns | None, settings: Settings) -> Report
         tables.append(Table(f"real-{calibration}", caption, [*head, "non-private"], means_))
         tables.append(Table(f"real-{calibration}-intervals", f"90 % intervals of those means, {calibration}.", head, intervals))
     mixed = [] if mixing is None else [mixing_table(mixing, settings)]
-    return Report([*tables, compared(found, cells), *mixed], {})
+    return Report([*tables, compared(found, cells), long_table(long, cells, settings), *mixed], {})
 
 
 def compared(found: Mapping[tuple[Any, ...], Mean], cells: list[tuple[int, str]]) -> Table:
@@ -195,6 +199,22 @@ def compared(found: Mapping[tuple[Any, ...], Mean], cells: list[tuple[int, str]]
         )
     head = ["J", "set", "method", "replicated", "printed", "printed interval", "replicated mean is"]
     return Table("real-compared", "As published, beside the paper's table.", head, rows)
+
+
+def long_table(columns: Columns, cells: list[tuple[int, str]], settings: Settings) -> Table:
+    """fixed-s-fast in many runs: how far a mean over as few as the paper's lies from where it should, by chance."""
+    rows, runs = [], settings["runs"]
+    for holders, name in cells:
+        if (name, holders, "fixed-s-fast") not in REAL:
+            continue
+        errors = columns["error"][(columns["set"] == name) & (columns["holders"] == holders)]
+        ours, theirs = mean_of(errors), REAL[name, holders, "fixed-s-fast"]
+        chance = errors.std() / np.sqrt(runs)
+        printed = [places(theirs.value), f"[{theirs.low:.4f}, {theirs.high:.4f}]", verdict(ours, theirs)]
+        rows.append([str(holders), name, places(ours.value), places(chance), *printed])
+    caption = f"fixed-s-fast, as published, in {max(columns['run']) + 1:,} runs, and the standard deviation of a mean over {runs}."
+    head = ["J", "set", "mean", f"sd of a mean over {runs}", "printed", "printed interval", "mean is"]
+    return Table("real-long", caption, head, rows)
 
 
 def verdict(ours: Mean, theirs: Mean) -> str:

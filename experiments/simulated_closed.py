@@ -1,6 +1,7 @@
 """Simulated data, continued: the closed forms, the package's default and the non-private posterior, which no GPU is needed for."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from experiments.release import Budget, Standard, Statistics, standard_noise
 from experiments.simulated import Cell, Settings, cells_of, data_of, labels
 
 Array = NDArray[np.float64]
+OWN = "noise-aware"
 
 
 class Law(NamedTuple):
@@ -33,20 +35,31 @@ def noise_of(settings: Settings, statistics: Statistics, run: int) -> Standard:
 
 
 def closed_part(d: int, settings: Settings) -> Part:
-    """Errors of every closed form at one d, all J, with draws."""
+    """Errors of the paper's closed forms at one d, all J, with draws where d is the smallest."""
     truths, statistics = data_of(settings, d)
     parts, kept = [], {}
     for holders in settings["holders"]:
         for method, cells, laws in (
             ("fixed-s-fast", cells_of(settings), list(fast(statistics[holders], truths, settings))),
             ("ada-ssp", cells_of(settings), list(ada(statistics[holders], settings))),
-            ("noise-aware", own_cells(settings), list(own(d, holders, settings))),
             ("non-private", bare_cells(settings), list(bare(statistics[holders], truths, settings))),
         ):
             parts.append(record(labels(method, d, holders, cells) | scores(cells, laws, truths)))
             if laws[0].draws is not None:
                 kept[f"draws:{method}:{holders}"] = np.array([law.draws for law in laws])
     return joined(parts) | (kept if d == min(settings["columns"]) else {})
+
+
+def own_part(d: int, holders: int, settings: Settings) -> Part:
+    """Errors and draws of the package's default at one d and J: fits of a tenth of a second each, so a part of its own."""
+    cells, laws = own_cells(settings), list(own(d, holders, settings))
+    part = record(labels(OWN, d, holders, cells) | scores(cells, laws, data_of(settings, d)[0]))
+    return part | {"draws": np.array([law.draws for law in laws])}
+
+
+def own_path(out: Path, d: int, holders: int) -> Path:
+    """Where that part lies."""
+    return out / f"{OWN}-d{d}-j{holders}.npz"
 
 
 def own_cells(settings: Settings) -> list[Cell]:

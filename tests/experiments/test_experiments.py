@@ -182,7 +182,7 @@ print(len(stretch))
 @pytest.mark.slow
 def test_both_samplers_of_normal_x_are_diagnosed(out):
     made = SMALL["real"] | {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
-    columns = columns_of(real.mixed("PowerPlant", real.loaded(out, "PowerPlant"), made))
+    columns = columns_of(real.mixed("PowerPlant", real.loaded(out, "PowerPlant"), 5, made))
     rhat = dict(zip(columns["sampler"].tolist(), columns["rhat"].tolist(), strict=True))
     assert rhat["gradient"] < 1.02
     assert rhat["gradient"] < rhat["metropolis"]
