@@ -128,7 +128,7 @@ def cell(data: Data, relation: str, holders: int, runs: int) -> dict[str, list[f
         rng = np.random.default_rng([run, holders])
         collection = collection_of(ours, ours_parts, rng)
         for method in ("noise-aware", "fixed-s-fast"):
-            score(method, fit(collection, method).mean("user")[1:])
+            score(method, fit(collection, method).mean("user")[-d:])
         gram, moment = collection.evidence.grams.sum(axis=0), collection.evidence.moments.sum(axis=0)
         halves = np.array([feature.mapping[1] for feature in ours.features])
         score("ridge", best_ridge(gram, moment, x_test / halves, y_test) / halves)

@@ -135,7 +135,7 @@ def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]
     study = default_study(rows.x, 1.0, *budget_of(settings, rows))
     statistics = statistics_by_holder(study, rows.x, rows.y, holders)
     generators = (np.random.default_rng([settings["seed"], run, holders, 1]) for run in range(settings["runs"]))
-    return [rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[1:]) for rng in generators]
+    return [rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[-rows.x.shape[1] :]) for rng in generators]
 
 
 def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:

@@ -121,7 +121,7 @@ def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
         for epsilon in settings["epsilons"]:
             rng = np.random.default_rng([settings["seed"], d, run, holders, 2])
             posterior = posterior_of(collection_of(study, statistics, rng, epsilon))
-            draws = posterior.sample(KEPT, rng)[:, 1:]
-            found[epsilon, run] = Law(posterior.mean()[1:], posterior.covariance()[1:, 1:], draws)
+            draws = posterior.sample(KEPT, rng)[:, -d:]  # an implied intercept, where there is one, comes first
+            found[epsilon, run] = Law(posterior.mean()[-d:], posterior.covariance()[-d:, -d:], draws)
     for cell in own_cells(settings):
         yield found[cell.epsilon, cell.run]
