@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 
-.PHONY: demo test lint bench docs audit calibrate clean
+.PHONY: demo test lint bench paper docs audit calibrate clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -48,6 +48,16 @@ bench: $(READY)
 	$(BIN)/python benchmarks/formula.py --check
 	$(BIN)/python benchmarks/coverage.py --check
 	$(BIN)/python benchmarks/robustness.py --check
+
+# make paper DATA=folder with the UCI files [OUT=results]: every table and figure of the 2023 paper, then docs/paper.md.
+OUT ?= results
+paper: $(READY)
+	$(BIN)/python -m experiments audit --out $(OUT)
+	$(BIN)/python -m experiments runtimes --out $(OUT)
+	$(BIN)/python -m experiments real --data $(DATA) --out $(OUT)
+	$(BIN)/python -m experiments simulated --out $(OUT)
+	$(BIN)/python -m experiments mmd --out $(OUT)
+	$(BIN)/python -m experiments page --out $(OUT)
 
 docs: $(READY)
 	$(BIN)/python docs/commands.py

@@ -28,6 +28,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments lie beside this folder, outside the package
+
+from experiments.data import prepared
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.method import Settings
@@ -50,19 +53,14 @@ PRINTED = {  # fixed-s-fast in the paper's table: its best or equal-best method 
     ("AirQuality", 10): 0.0117,
 }
 BEST_PRINTED = PRINTED | {("PowerPlant", 1): 0.0128, ("PowerPlant", 5): 0.0133, ("PowerPlant", 10): 0.0142, ("BikeSharing", 1): 0.0020}
-FILES = {"PowerPlant": "power_plant_energy.csv", "BikeSharing": "bike_sharing.csv", "AirQuality": "air_quality.csv"}
+SETS = ("PowerPlant", "BikeSharing", "AirQuality")
 RATIO_BAR = 40.0
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def prepared(folder: Path, name: str) -> Data:
+def train_and_test(folder: Path, name: str) -> Data:
     """Train and test parts as the paper prepares them."""
-    table = np.genfromtxt(folder / FILES[name], delimiter=",")
-    if name == "AirQuality":  # the last columns and rows of the file are empty; −200 for missing is kept, as in the paper
-        table = np.nan_to_num(table[:9357, :13])
-    x, y = table[:, :-1], table[:, -1]
-    x = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
-    y = (y - y.mean()) / np.abs(y - y.mean()).max()
+    x, y = prepared(folder, name)
     cut = int(0.8 * len(y))
     return x[:cut], y[:cut], x[cut:], y[cut:]
 
@@ -130,7 +128,7 @@ def cell(data: Data, relation: str, holders: int, runs: int) -> dict[str, list[f
         rng = np.random.default_rng([run, holders])
         collection = collection_of(ours, ours_parts, rng)
         for method in ("noise-aware", "fixed-s-fast"):
-            score(method, fit(collection, method).mean("user")[-x_test.shape[1] :])  # without an implied constant
+            score(method, fit(collection, method).mean("user")[-d:])
         gram, moment = collection.evidence.grams.sum(axis=0), collection.evidence.moments.sum(axis=0)
         halves = np.array([feature.mapping[1] for feature in ours.features])
         score("ridge", best_ridge(gram, moment, x_test / halves, y_test) / halves)
@@ -167,8 +165,8 @@ def compare(folder: Path, runs: int) -> bool:
     lines = []
     for relation in ("replace-one", "add-remove"):
         logs = []
-        for name in FILES:
-            data = prepared(folder, name)
+        for name in SETS:
+            data = train_and_test(folder, name)
             x, y, x_test, y_test = data
             floor = float(np.mean((y_test - x_test @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2))
             for holders in (1, 5, 10):

@@ -1,0 +1,180 @@
+"""The paper's tables and figures.
+
+    python -m experiments NAME --out DIR [--data DIR] [--runs N] [--quick] [--seed N]
+
+NAME is one of simulated, mmd, runtimes, real, audit, all, or page, which writes docs/paper.md from what DIR holds. A run that was killed
+goes on where it stopped. Results: DIR/NAME.parquet, DIR/tables (Markdown and LaTeX), DIR/figures (SVG and PNG).
+
+Examples
+--------
+    python -m experiments audit --out results
+    python -m experiments simulated --quick --out results-quick
+    python -m experiments real --data ~/uci --out results
+    python -m experiments page --out results
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from experiments.data import DataError
+from experiments.parts import Part, PartError, columns_of, joined, part_of
+from experiments.progress import steps
+from experiments.settings import NAMES, settings_of
+from tacit.errors import TacitError
+
+Settings = dict[str, Any]
+EVERY = ("audit", "runtimes", "real", "simulated", "mmd")
+SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
+FURTHER = {"simulated": "noise-aware", "real": "mixing"}  # what takes time beside the samplers
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one experiment, or all, or write the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=[*NAMES, "all", "page"], metavar="NAME", help=", ".join([*NAMES, "all", "page"]))
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for results (results)")
+    parser.add_argument("--data", type=Path, help="folder with the UCI files, for real")
+    parser.add_argument("--runs", type=int, help="runs per cell, in place of the settings'")
+    parser.add_argument("--quick", action="store_true", help="fewer runs and iterations, as the settings' [quick] says")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--methods", nargs="+", choices=SAMPLED, help="samplers to run or read in simulated and real (all); the rest stay blank"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        for name in EVERY if options.name == "all" else (options.name,):
+            run(name, options)
+    except (TacitError, PartError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(name: str, options: argparse.Namespace) -> None:
+    """One name."""
+    if name == "page":
+        from experiments.page import write_page
+
+        print(write_page(options.out))
+        return
+    settings = settings_of(name, quick=options.quick, runs=options.runs, seed=options.seed)
+    report = RUNNERS[name](options, settings)
+    report.save(options.out)
+    for table in report.tables:
+        print("\n" + table.markdown())
+
+
+def simulated_settings(options: argparse.Namespace) -> Settings:
+    """Those of `simulated`, which mmd shares."""
+    return settings_of("simulated", quick=options.quick, runs=options.runs, seed=options.seed)
+
+
+def simulated_parts(options: argparse.Namespace, settings: Settings, columns: list[int]) -> list[Part]:
+    """The parts of `simulated` at some d, made where they are not there."""
+    from experiments.simulated import chains_part, part_path
+    from experiments.simulated_closed import OWN, closed_part, own_part, own_path
+
+    folder, chosen = options.out / "parts" / "simulated", options.methods or (*SAMPLED, OWN)
+    makers: dict[Path, Callable[[], Part]] = {}
+    for d in columns:
+        makers[part_path(folder, "closed", d)] = lambda d=d: closed_part(d, settings)
+        for method in SAMPLED:
+            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None)
+        for holders in settings["holders"]:
+            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(d, holders, settings)
+    makers = {path: make for path, make in makers.items() if path.exists() or path.stem.startswith(("closed", *chosen))}
+    found = []
+    with steps(len(makers)) as step:
+        for path, make in makers.items():
+            step(path.stem)
+            found.append(part_of(path, settings, make))
+    return found
+
+
+def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401 - a Report, imported late
+    """Errors on simulated data."""
+    from experiments.reports import simulated
+
+    parts = simulated_parts(options, settings, settings["columns"])
+    measured = options.out / "parts" / "simulated" / "times.json"
+    times = json.loads(measured.read_text(encoding="utf-8")) if measured.exists() else None
+    return simulated(stored(options, "simulated", parts), settings, times)
+
+
+def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+    """Distances to the non-private posterior."""
+    from experiments.mmd import distances
+    from experiments.reports import mmd
+
+    shared = simulated_settings(options)
+    simulated_parts(options, shared, [min(shared["columns"])])
+    found = distances(options.out / "parts" / "simulated", shared, settings["bandwidth"])
+    return mmd(stored(options, "mmd", [found]), shared)
+
+
+def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+    """Errors on public data."""
+    from experiments.data import FILES, available
+    from experiments.real import run_parts
+    from experiments.reports import real
+
+    if options.data is None or not available(options.data):
+        message = f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
+        raise DataError(message)
+    methods = options.methods or (*SAMPLED, "mixing")
+    each = 2 + len(methods) + ("mixing" in methods) * (len(settings["holders"]) - 1)
+    with steps(len(available(options.data)) * each) as step:
+        found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
+    mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
+    return real(stored(options, "real", found["errors"]), stored(options, "real-long", found["long"]), mixing, settings)
+
+
+def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+    """Times, on one core."""
+    from experiments.reports import runtimes
+    from experiments.runtimes import TIMED, run_parts
+
+    with steps(len(settings["columns"]) * len(settings["holders"]) * len(TIMED)) as step:
+        found = run_parts(options.out / "parts" / "runtimes", settings, step)
+    return runtimes(stored(options, "runtimes", found), settings)
+
+
+def run_audit(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+    """The true ε."""
+    from experiments.audit import audited
+    from experiments.reports import audit
+
+    with steps(1) as step:
+        step("audit")
+        found = part_of(options.out / "parts" / "audit.npz", settings, lambda: audited(settings))
+    return audit(stored(options, "audit", [found]), settings)
+
+
+RUNNERS: dict[str, Callable[[argparse.Namespace, Settings], Any]] = {
+    "simulated": run_simulated,
+    "mmd": run_mmd,
+    "real": run_real,
+    "runtimes": run_runtimes,
+    "audit": run_audit,
+}
+
+
+def stored(options: argparse.Namespace, name: str, parts: list[Part]) -> dict[str, Any]:
+    """The columns of all parts, which are also written as Parquet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = columns_of(joined(parts))
+    options.out.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table(columns), options.out / f"{name}.parquet")
+    return columns
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""A small version of every experiment, from the command line to the page, with its numbers checked."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from experiments import __main__ as command
+from experiments import compute, real, settings
+from experiments.data import FILES
+from experiments.design import simulated_rows
+from experiments.page import write_page
+from experiments.parts import PartError, columns_of, part_of, record
+from experiments.printed import NON_PRIVATE, REAL
+from experiments.reports import verdict
+from experiments.summary import Mean, mean_of
+from experiments.tables import Table
+
+SMALL = {
+    "simulated": {"rows": 20_000, "columns": [2], "holders": [2], "epsilons": [1.0, 10.0], "runs": 8, "iterations": 400},
+    "real": {"sets": ["PowerPlant"], "holders": [5], "epsilon": 1.0, "runs": 6, "iterations": 400}
+    | {"mixing_metropolis": 400, "mixing_gradient": 400},
+    "runtimes": {"columns": [1], "holders": [1], "rows": 500, "iterations": 200, "repeats": 1},
+    "audit": {"epsilons": [1.0], "deltas": [1e-4], "draws": 100_000, "confidence": 0.99},
+    "mmd": {"bandwidth": 0.1},
+}
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Everything, once."""
+    folder = tmp_path_factory.mktemp("paper")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, 4))
+    np.savetxt(folder / FILES["PowerPlant"], np.column_stack([x, x @ [1.0, -0.5, 0.3, 0.2] + 0.3 * rng.normal(size=4000)]), delimiter=",")
+    original, core = settings.settings_of, SMALL
+
+    def small(name, *, quick=False, runs=None, seed=0):
+        assert set(core[name]) <= set(original(name))  # the small version sets nothing that the real one does not know
+        del quick
+        return core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "settings_of", small)
+        patch.setattr(compute, "settings_of", small)
+        compute.main(["simulated", "--out", str(folder / "parts" / "simulated")])
+        for name in ("audit", "simulated", "mmd", "runtimes"):
+            assert command.main([name, "--out", str(folder)]) == 0
+        assert command.main(["real", "--out", str(folder), "--data", str(folder), "--methods", "fixed-s"]) == 0
+    return folder
+
+
+def column(out, name, value, **where):
+    table = parquet.read_table(out / f"{name}.parquet").to_pydict()
+    chosen = np.all([np.array(table[key]) == wanted for key, wanted in where.items()], axis=0)
+    return np.array(table[value])[chosen]
+
+
+def test_every_cell_is_there(out):
+    for method in ("normal-x", "fixed-s", "fixed-s-fast", "bernstein-sheldon", "ada-ssp"):
+        for calibration in ("as-published", "honest"):
+            assert len(column(out, "simulated", "estimation", method=method, calibration=calibration, epsilon=1.0)) == 8
+    for method in ("fixed-s", "fixed-s-fast", "ada-ssp"):
+        assert len(column(out, "real", "error", method=method, calibration="as-published")) == 6
+    assert len(column(out, "simulated", "estimation", method="noise-aware")) == 16
+
+
+def test_without_privacy_the_errors_are_those_of_theory(out):
+    """n times twice the point error is d + chi-squared(d) on average over 8 runs: sd 2d·√(2/16) relative; five are allowed."""
+    n, d, runs = 20_000, 2, 8
+    prediction = column(out, "simulated", "prediction", method="non-private")
+    assert n * prediction.mean() == pytest.approx(2 * d, abs=5 * np.sqrt(2 * d / runs))
+    point = column(out, "simulated", "prediction_point", method="non-private")
+    assert n * (prediction - point) == pytest.approx(d, rel=0.05)  # the posterior's own spread
+    expected = [np.trace(np.linalg.inv(simulated_rows(0, d, run, 10)[2].covariance)) / (n * d) for run in range(runs)]
+    ratio = column(out, "simulated", "estimation", method="non-private") / expected
+    assert 0.1 < np.median(ratio) < 4
+
+
+def test_honest_noise_costs_accuracy_and_a_large_epsilon_buys_it_back(out):
+    for method in ("fixed-s", "fixed-s-fast", "normal-x"):
+        published, honest = (
+            column(out, "simulated", "prediction", method=method, calibration=calibration, epsilon=1.0)
+            for calibration in ("as-published", "honest")
+        )
+        assert np.median(published) < np.median(honest)
+        assert np.median(column(out, "simulated", "prediction", method=method, calibration="honest", epsilon=10.0)) < np.median(honest)
+
+
+def test_the_sampler_agrees_with_the_closed_form_where_both_know_the_same(out):
+    """fixed-s and fixed-s-fast differ in σ² alone, which matters little on these data."""
+    chain, closed = (column(out, "real", "error", method=method, calibration="as-published") for method in ("fixed-s", "fixed-s-fast"))
+    assert chain.mean() == pytest.approx(closed.mean(), rel=0.05)
+
+
+def test_the_default_is_nearest_to_the_floor_on_public_data(out):
+    floor = column(out, "real", "error", method="non-private")[0]
+    own = column(out, "real", "error", method="noise-aware").mean()
+    assert floor <= own < column(out, "real", "error", method="fixed-s", calibration="honest").mean()
+
+
+def test_mmd_falls_with_epsilon(out):
+    low, high = (column(out, "mmd", "mmd", method="fixed-s", calibration="honest", epsilon=epsilon).mean() for epsilon in (1.0, 10.0))
+    assert 0 <= high < low < 2
+
+
+def test_run_times_are_measured_for_both_forms(out):
+    assert np.all(column(out, "runtimes", "microseconds", d=1) > 0)
+    assert len(column(out, "runtimes", "microseconds", d=1)) == 4
+
+
+def test_the_same_seed_gives_the_same_numbers_and_a_part_is_written_whole(out):
+    part = out / "parts" / "simulated" / "fixed-s-d2.npz"
+    with np.load(part) as file:
+        before, made = file["record:estimation"], json.loads(str(file["settings"]))
+    again = compute.simulated.chains_part("fixed-s", 2, made, lambda _: None)
+    assert np.array_equal(before, again["record:estimation"])
+    assert not list(out.rglob("*.tmp.npz"))
+
+
+def test_what_is_there_is_not_computed_again(tmp_path):
+    made = []
+    for _ in range(2):
+        part = part_of(tmp_path / "p.npz", {"runs": 2}, lambda: made.append(1) or record({"a": np.arange(2), "b": "x"}))
+    assert made == [1]
+    assert columns_of(part)["b"].tolist() == ["x", "x"]
+    with pytest.raises(PartError, match="other settings"):
+        part_of(tmp_path / "p.npz", {"runs": 3}, dict)
+
+
+def test_a_part_of_other_settings_is_refused(out, capsys):
+    assert command.main(["audit", "--quick", "--out", str(out)]) == 2
+    assert "made with other settings" in capsys.readouterr().err
+
+
+def test_without_data_the_command_says_what_to_fetch(tmp_path, capsys):
+    assert command.main(["real", "--out", str(tmp_path)]) == 2
+    assert "power_plant_energy.csv" in capsys.readouterr().err
+
+
+def test_the_page_holds_tables_and_figures(out, tmp_path):
+    text = write_page(out, tmp_path).read_text()
+    assert "{{" not in text
+    assert (out / "tables" / "real-compared.md").read_text().rstrip() in text
+    for link in ("simulated-prediction-honest", "mmd-as-published", "runtimes"):
+        assert f"](paper/{link}.svg)" in text
+        assert (tmp_path / "paper" / f"{link}.svg").stat().st_size > 1000
+        assert (out / "figures" / f"{link}.png").exists()
+
+
+def test_tables_are_latex_too(out):
+    text = (out / "tables" / "audit.tex").read_text()
+    assert text.count("\\\\") == 2
+    assert "$\\varepsilon$" in text
+    assert Table("t", "50 % & more", ["a_b"], [["1"]]).latex().count("\\%") == 1
+
+
+def test_the_core_needs_numpy_scipy_and_jax_alone():
+    blocked = ("pyarrow", "opendp", "pydantic", "typer", "rich", "arviz_stats", "blackjax", "matplotlib")
+    code = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked}:
+            raise ImportError("blocked: " + name)
+sys.meta_path.insert(0, Blocked())
+from experiments import compute
+settings = compute.settings_of("simulated", quick=True, runs=1) | {{"rows": 1000}}
+problems, stretch = compute.simulated.problems_of("bernstein-sheldon", 2, 1, settings)
+print(len(stretch))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "14"
+
+
+@pytest.mark.slow
+def test_both_samplers_of_normal_x_are_diagnosed(out):
+    made = SMALL["real"] | {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
+    columns = columns_of(real.mixed("PowerPlant", real.loaded(out, "PowerPlant"), 5, made))
+    rhat = dict(zip(columns["sampler"].tolist(), columns["rhat"].tolist(), strict=True))
+    assert rhat["gradient"] < 1.02
+    assert rhat["gradient"] < rhat["metropolis"]
+    assert np.all(columns["smallest_error"] <= columns["largest_error"])
+
+
+# Small parts.
+
+
+def test_every_experiment_has_a_settings_file():
+    assert settings.NAMES == ("audit", "mmd", "real", "runtimes", "simulated")
+    full, quick = (settings.settings_of("simulated", quick=quick) for quick in (False, True))
+    assert (full["runs"], full["iterations"], full["rows"]) == (50, 10_000, 100_000)
+    assert quick["runs"] == 10
+    assert settings.settings_of("simulated", runs=3, seed=4) == full | {"runs": 3, "seed": 4}
+
+
+def test_what_the_paper_prints():
+    assert REAL["BikeSharing", 10, "normal-x"] == Mean(0.0812, 0.0671, 0.0954)
+    assert REAL["AirQuality", 5, "fixed-s"] == Mean(0.0100, 0.0089, 0.0100)
+    assert len(REAL) == 60
+    assert NON_PRIVATE["prediction", 2] == 9.60e-5
+
+
+def test_the_verdict_on_a_replicated_mean():
+    printed = Mean(0.0045, 0.0041, 0.0049)
+    assert verdict(Mean(0.00494, 0.0, 1.0), printed) == "inside"
+    assert verdict(Mean(0.0053, 0.0, 1.0), printed) == "within 10 %"
+    assert verdict(Mean(0.0056, 0.0, 1.0), printed) == "**outside**"
+
+
+def test_the_interval_of_a_mean_covers():
+    """90 % nominal; of 400 normal samples of 50 at least 83 % and at most 95 % should cover (five standard errors below, four above)."""
+    rng = np.random.default_rng(0)
+    found = [mean_of(rng.normal(3.0, 1.0, 50)) for _ in range(400)]
+    assert 0.83 < np.mean([mean.low < 3.0 < mean.high for mean in found]) < 0.95
