@@ -273,7 +273,10 @@ def runtimes(columns: Columns, settings: Settings) -> Report:
         [str(holders), str(d), *(f"{found[method, holders, d].value:.1f}" for method in methods)]
         for holders, d in product(settings["holders"], shown)
     ]
-    caption = f"µs of CPU time per iteration, one chain on one core, n = {settings['rows']:,} rows."
+    caption = (
+        f"µs of CPU time per iteration, one chain on one core, n = {settings['rows']:,} rows; what a run costs beside its iterations is "
+        f"spread over {settings['iterations']:,} of them."
+    )
     return Report([Table("runtimes", caption, ["J", "d", *methods], rows)], {"runtimes": figure})
 
 
