@@ -6,7 +6,8 @@ honestly calibrated.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,6 @@ def microseconds(sampler: Sampler, d: int, holders: int, settings: Settings) -> 
 
 def run_parts(out: Path, settings: Settings, report: Callable[[str], None]) -> list[Part]:
     """One part per d, all on one core."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # before jax starts its threads
 
     def timed(d: int) -> Part:
         lines = []
@@ -68,4 +67,19 @@ def run_parts(out: Path, settings: Settings, report: Callable[[str], None]) -> l
             lines.append(record(figures))
         return joined(lines)
 
-    return [part_of(out / f"d{d}.npz", settings, lambda d=d: timed(d)) for d in settings["columns"]]
+    with one_core():
+        return [part_of(out / f"d{d}.npz", settings, lambda d=d: timed(d)) for d in settings["columns"]]
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Hold this process to one core, where the system can, and let go of it afterwards."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
