@@ -30,7 +30,7 @@ def figure_of(panels: Mapping[str, Panel], across: int, labels: tuple[str, str],
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "tacit", "font.size": 8}):
         down = -(-len(panels) // across)
-        figure = Figure(figsize=(INCHES * across, INCHES * down + 0.4), layout="constrained")
+        figure = Figure(figsize=(INCHES * across, INCHES * down + (0.4 if across > 1 else 1.0)), layout="constrained")
         axes = np.atleast_1d(figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)).ravel()
         for axis, (title, panel) in zip(axes, panels.items(), strict=True):
             draw(axis, panel)
@@ -43,7 +43,7 @@ def figure_of(panels: Mapping[str, Panel], across: int, labels: tuple[str, str],
         for axis in axes[::across]:
             axis.set_ylabel(labels[1])
         handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(handles, names, loc="outside lower center", ncols=max(1, 2 * across - 2), frameon=False)
     return figure
 
 
