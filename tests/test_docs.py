@@ -76,3 +76,12 @@ def test_the_reference_of_commands_is_what_help_says(monkeypatch):
     import commands
 
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run `python docs/commands.py`"
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "paper" / "index.html").exists()

@@ -12,7 +12,7 @@ from tacit.errors import TacitError
 
 CORE = ("numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich")
 EXTRAS = {
-    "sampling": (("jax", "blackjax", "arviz-stats"), "the sampled methods"),
+    "sampling": (("jax", "arviz-stats"), "the sampled methods"),
     "arviz": (("arviz-base", "arviz-stats"), "posteriors for ArviZ"),
     "plots": (("matplotlib",), "pictures and the report's charts"),
     "sign": (("cryptography",), "signed releases"),
