@@ -6,7 +6,7 @@ from scipy.special import ndtr
 from scipy.stats import gaussian_kde
 
 from tacit.analyst.outcome import Draws
-from tacit.analyst.posterior import Posterior, UnitsName
+from tacit.analyst.posterior import AnyUnits, Posterior
 
 Array = NDArray[np.float64]
 
@@ -15,7 +15,7 @@ REACH = 3.3
 """How far curves go, in standard deviations of a normal law of the same quantiles."""
 
 
-def densities(posterior: Posterior, units: UnitsName = "user") -> list[tuple[Array, Array]]:
+def densities(posterior: Posterior, units: AnyUnits = "user") -> list[tuple[Array, Array]]:
     """Per coefficient: places and heights, the highest being 1; empty for a point estimate."""
     outcome, to = posterior.outcome, posterior.units(units)
     standard = np.linspace(-REACH, REACH, POINTS)

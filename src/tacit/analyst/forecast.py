@@ -14,7 +14,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.method import Settings
 from tacit.analyst.methods.noise_aware import fit
 from tacit.analyst.pooled import disagreement_of, precisions
-from tacit.analyst.posterior import Posterior, UnitsName
+from tacit.analyst.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
 from tacit.privacy.mechanism import Scales
 from tacit.study import Study
@@ -28,7 +28,7 @@ def expected(study: Study, rows: Sequence[float], gram: Array, epsilons: Sequenc
     return Posterior(study, "noise-aware", fit(evidence, Prior.weak(study.d), Settings()), ())
 
 
-def widths(posterior: Posterior, probability: float, units: UnitsName) -> Array:
+def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:
     """Widths of intervals."""
     found: Array = np.diff(posterior.interval(probability, units), axis=1)[:, 0]
     return found
@@ -68,7 +68,7 @@ class Scenario:
     ratios: Array
 
 
-def scenarios(posterior: Posterior) -> list[Scenario]:
+def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenario]:
     """More budget, more rows, no privacy noise: of holders and rows like those behind a posterior. Empty where they are not known.
 
     A closed form (`precisions` of pooled.py): the residual variance, and how far holders differ, are held at their estimates.
@@ -79,7 +79,7 @@ def scenarios(posterior: Posterior) -> list[Scenario]:
     rows = np.array([pooled.rows / len(contributions) if c.n is None else max(c.n, 1.0) for c in contributions])
     values, vectors = np.linalg.eigh(pooled.gram / pooled.rows)
     theta = vectors.T @ posterior.mean("scaled")
-    matrix = posterior.units("contrast").matrix @ vectors
+    matrix = posterior.units(units).matrix @ vectors
     variance, disagreement = pooled.noise_variance, disagreement_of(posterior.outcome)
 
     def spread(more_rows: float, more_epsilon: float | None) -> Array:

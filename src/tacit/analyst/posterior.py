@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 UnitsName = Literal["user", "scaled", "contrast"]
+AnyUnits = UnitsName | Units
+"""Units by name, or an affine map of θ of one's own."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,16 @@ class Posterior:
     def _units(self) -> dict[str, Units]:
         return {"user": user_units(self.study), "scaled": scaled_units(self.study), "contrast": contrast_units(self.study)}
 
-    def units(self, name: UnitsName) -> Units:
+    def units(self, name: AnyUnits) -> Units:
         """The map from θ to the coefficients in those units."""
+        if isinstance(name, Units):
+            return name
         if name not in self._units:
             message = f"units must be user, scaled or contrast; got {name!r}"
             raise PosteriorError(message)
         return self._units[name]
 
-    def names(self, units: UnitsName = "user") -> tuple[str, ...]:
+    def names(self, units: AnyUnits = "user") -> tuple[str, ...]:
         """Names of the coefficients."""
         return self.units(units).names
 
@@ -87,19 +91,19 @@ class Posterior:
         to = self.units(units)
         return self.outcome.sample(count, rng)[0] @ to.matrix.T + to.offset
 
-    def mean(self, units: UnitsName = "user") -> Array:
+    def mean(self, units: AnyUnits = "user") -> Array:
         """Posterior mean (or the point estimate)."""
         to = self.units(units)
         mean: Array = to.matrix @ self.outcome.mean() + to.offset
         return mean
 
-    def covariance(self, units: UnitsName = "user") -> Array:
+    def covariance(self, units: AnyUnits = "user") -> Array:
         """Posterior covariance; NaN for a point estimate, infinite where it does not exist."""
         to = self.units(units)
         covariance: Array = to.matrix @ self.outcome.covariance() @ to.matrix.T
         return covariance
 
-    def sd(self, units: UnitsName = "user") -> Array:
+    def sd(self, units: AnyUnits = "user") -> Array:
         """Posterior standard deviation."""
         return np.sqrt(np.diag(self.covariance(units)))
 
@@ -109,7 +113,7 @@ class Posterior:
         correlation: Array = self.covariance(units) / np.outer(sd, sd)
         return correlation
 
-    def interval(self, probability: float = 0.9, units: UnitsName = "user") -> Array:
+    def interval(self, probability: float = 0.9, units: AnyUnits = "user") -> Array:
         """Equal-tailed credible intervals, (coefficient, 2)."""
         if not 0 < probability < 1:
             message = f"an interval's probability must lie between 0 and 1; got {probability}"
@@ -118,7 +122,7 @@ class Posterior:
         tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
         return self.outcome.quantiles(tails, to.matrix, to.offset)
 
-    def privacy_share(self, units: UnitsName = "user") -> Array:
+    def privacy_share(self, units: AnyUnits = "user") -> Array:
         """Share of each coefficient's variance that is due to privacy noise; NaN where it is not known."""
         if self.pooled is None:
             return np.full(len(self.names(units)), np.nan)

@@ -8,9 +8,8 @@ from tacit.analyst.posterior import Posterior
 from tacit.analyst.report.background import again, asked, contributed, promised, trust
 from tacit.analyst.report.findings import Subject, findings, in_short, new_cases, outlook, privacy_part
 from tacit.analyst.report.markup import Html, html, join
-from tacit.analyst.report.words import listed
+from tacit.analyst.report.words import applied, listed
 from tacit.document import write_whole
-from tacit.errors import PosteriorError
 
 CONTENTS = {
     "found": "What was found",
@@ -29,7 +28,6 @@ MOST_NAMES = 4
 
 def report(posterior: Posterior, probability: float = 0.9) -> str:
     """The page as text."""
-    _refuse_terms(posterior)
     subject = Subject(posterior, probability)
     makers = (findings, privacy_part, new_cases, asked, contributed, promised, outlook, trust, again)
     sections = dict(zip(CONTENTS, (make(subject) for make in makers), strict=True))
@@ -49,13 +47,6 @@ def report(posterior: Posterior, probability: float = 0.9) -> str:
     )
 
 
-def _refuse_terms(posterior: Posterior) -> None:
-    """Its sentences are of one column at a time, which says nothing right of a product or a power."""
-    if posterior.study.terms or posterior.study.response.function is not None:
-        message = "a report puts plain columns into words, not the terms of a formula: use `tacit summary` and `tacit predict`"
-        raise PosteriorError(message)
-
-
 def write_report(posterior: Posterior, path: Path, probability: float = 0.9) -> None:
     """Write the page; the file appears whole or not at all."""
     write_whole(path, report(posterior, probability))
@@ -64,9 +55,8 @@ def write_report(posterior: Posterior, path: Path, probability: float = 0.9) -> 
 def _title(posterior: Posterior) -> str:
     study = posterior.study
     names = [feature.name for feature in study.features]
-    return (
-        f"How {study.response.name} goes with {listed(names)}" if 0 < len(names) <= MOST_NAMES else f"What goes with {study.response.name}"
-    )
+    response = applied(study.response.function, study.response.name)
+    return f"How {response} goes with {listed(names)}" if 0 < len(names) <= MOST_NAMES else f"What goes with {response}"
 
 
 def _standfirst(posterior: Posterior) -> str:

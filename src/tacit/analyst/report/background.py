@@ -9,9 +9,10 @@ from tacit.analyst.outcome import Draws
 from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.findings import Subject
-from tacit.analyst.report.markup import Html, breakable, details, figure, html, listing, paragraph, section, table
-from tacit.analyst.report.words import exact, listed, moment, number, power
+from tacit.analyst.report.markup import Html, breakable, details, figure, html, join, listing, paragraph, section, table
+from tacit.analyst.report.words import applied, exact, listed, moment, number, power, terms_in_words
 from tacit.columns import Feature
+from tacit.study import Study
 from tacit.study_file import study_toml
 
 MOST_LISTED = 20
@@ -28,17 +29,27 @@ def asked(subject: Subject) -> Html:
         "asked",
         "What was asked",
         paragraph(
-            "How <b>$response</b>, a number between $low and $high, goes with $features. All parties agreed on the study “$name” before "
+            "How <b>$response</b>, $being between $low and $high, goes with $features. All parties agreed on the study “$name” before "
             "anybody looked at data; these ranges and levels are part of the agreement.",
-            response=study.response.name,
+            response=applied(study.response.function, study.response.name),
+            being="a number" if study.response.function is None else f"{study.response.name} being a number",
             low=exact(low),
             high=exact(high),
             features=listed([f.name for f in study.features]) if study.features else "nothing: its mean alone is asked for",
             name=study.name,
         ),
         listing(_feature(feature) for feature in study.features),
+        _terms(study),
         paragraph("In every holder's table, $missing.", missing=explanation.missing(study)),
     )
+
+
+def _terms(study: Study) -> Html:
+    """What the features enter as, where they do not each enter by themselves."""
+    if not study.terms:
+        return Html("")
+    entered = listing(html("$words", words=words) for words in terms_in_words(study))
+    return join([paragraph("They enter as a sum of these, each with a coefficient of its own, or several:"), entered])
 
 
 def _feature(feature: Feature) -> Html:
@@ -110,6 +121,9 @@ def promised(subject: Subject) -> Html:
 def trust(subject: Subject) -> Html:
     """Diagnostics, the verdict, and what is assumed."""
     summary, posterior = subject.summary, subject.posterior
+    study = posterior.study
+    plain = "changes along a straight line with each number, and by a fixed amount with each level"
+    shape = "is a sum of the terms that were asked for, each times a fixed number" if study.terms else plain
     parts = [
         html(
             '<p class="$style" role="note">$verdict $caveat</p>',
@@ -136,7 +150,7 @@ def trust(subject: Subject) -> Html:
         paragraph("The numbers hold as far as these do:"),
         listing(
             [
-                html("the response changes along a straight line with each number, and by a fixed amount with each level;"),
+                html("$response $shape;", response="the response" if study.response.function is None else subject.response, shape=shape),
                 html("cases scatter around it alike everywhere (residual standard deviation $sd);", sd=number(summary.residual_sd)),
                 html("rows lie within the agreed ranges; values outside were taken to be at the end."),
             ]

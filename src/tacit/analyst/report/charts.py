@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,29 +35,33 @@ class Estimate:
     high: float
     curve: tuple[Array, Array] | None = None
     bare: tuple[float, float] | None = None  # the interval without privacy noise
+    where: str = ""  # what else the label says, on a line of its own
 
 
-def _heading(canvas: Canvas, y: float, label: str, words: str) -> None:
+def _heading(canvas: Canvas, y: float, label: str, words: str, style: str = "name") -> None:
     """Label on the left, number on the right; on a narrow screen the label gives way."""
-    canvas.text(canvas.width - _EDGE, y, words, "words", "end")
-    canvas.text(_EDGE, y, shortened(label, canvas.width - 2 * _EDGE - LETTER * (len(words) + 2)), "name")
+    if words:
+        canvas.text(canvas.width - _EDGE, y, words, "words", "end")
+    if label:
+        canvas.text(_EDGE, y, shortened(label, canvas.width - 2 * _EDGE - LETTER * (len(words) + 2)), style)
 
 
 def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str) -> Drawings:
     """Every estimate with its density above its interval, on one axis that shows zero."""
     ends = [value for e in estimates for value in ((e.low, e.high) if e.curve is None else (e.curve[0][0], e.curve[0][-1], e.low, e.high))]
     span = (min(0.0, *ends), max(0.0, *ends))
-    described = "; ".join(f"{e.label}: {e.words}" for e in estimates)
+    described = "; ".join(f"{e.label} {e.where}".rstrip() + f": {e.words}" for e in estimates)
 
     def draw(width: int) -> Canvas:
-        row, top = 64, 6
-        canvas = Canvas(width, top + row * len(estimates) + _FOOT)
+        tight = any(LETTER * (len(e.label) + len(e.words) + 2) > width - 2 * _EDGE for e in estimates)
+        tops = list(accumulate((80 if tight or e.where else 64 for e in estimates), initial=6))
+        canvas = Canvas(width, tops[-1] + _FOOT)
         axis = Axis(span, (_EDGE + 6, width - _EDGE - 6))
-        axis.draw(canvas, top, top + row * len(estimates), axis_label)
-        for k, estimate in enumerate(estimates):
-            base = top + row * k + 52
-            _heading(canvas, base - 35, estimate.label, estimate.words)
-            _interval(canvas, axis, base, estimate, 24)
+        axis.draw(canvas, tops[0], tops[-1], axis_label)
+        for estimate, top, end in zip(estimates, tops[:-1], tops[1:], strict=True):
+            _heading(canvas, top + 17, estimate.label, "" if tight else estimate.words)
+            _heading(canvas, top + 33, estimate.where, estimate.words if tight else "", "label")
+            _interval(canvas, axis, end - 12, estimate, 24)
         return canvas
 
     return both(name, title, described, draw)

@@ -13,12 +13,17 @@ from tacit.analyst.forecast import scenarios
 from tacit.analyst.pooled import disagreement_of
 from tacit.analyst.posterior import Posterior
 from tacit.analyst.report import charts
+from tacit.analyst.report.comparisons import MOST_CASES, Comparison, comparison_units, comparisons, usual
 from tacit.analyst.report.markup import Html, breakable, figure, html, join, listing, paragraph, section, table
-from tacit.analyst.report.words import Term, exact, listed, number, percent, terms
+from tacit.analyst.report.words import applied, exact, listed, number, percent
 from tacit.analyst.summary import Summary
+from tacit.analyst.units import Units
+from tacit.functions import FUNCTIONS, image
 
 MOST_ROWS = 14
 """Predictions shown."""
+RATIOS = ("log", "log2", "log10")
+"""Functions whose differences are ratios."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +39,27 @@ class Subject:
         return self.posterior.summary(self.probability)
 
     @cached_property
-    def terms(self) -> list[Term]:
-        """The coefficients but the intercept, in words."""
-        return terms(self.posterior.study)
+    def compared(self) -> list[Comparison]:
+        """What is compared, feature by feature."""
+        return comparisons(self.posterior.study)
+
+    @cached_property
+    def units(self) -> Units:
+        """The comparisons as a map of θ, in the response's units."""
+        return comparison_units(self.posterior.study, self.compared)
 
     @cached_property
     def contrasts(self) -> list[charts.Estimate]:
-        """What goes with each feature's whole (typical) range, or with a level, in the response's units."""
-        posterior = self.posterior
-        mean, bounds = posterior.mean("contrast"), posterior.interval(self.probability, "contrast")
-        curves = densities(posterior, "contrast")
-        kept = np.sqrt(1 - posterior.privacy_share("contrast"))
+        """What was found of each comparison, in the response's units."""
+        posterior, units = self.posterior, self.units
+        mean, bounds = posterior.mean(units), posterior.interval(self.probability, units)
+        curves = densities(posterior, units)
+        kept = np.sqrt(1 - posterior.privacy_share(units))
         found = []
-        for k, (term, m, (low, high)) in enumerate(zip(self.terms, mean.tolist(), bounds.tolist(), strict=True)):
+        for k, (c, m, (low, high)) in enumerate(zip(self.compared, mean.tolist(), bounds.tolist(), strict=True)):
             bare = (m + kept[k] * (low - m), m + kept[k] * (high - m)) if np.isfinite(kept[k]) else None
-            found.append(charts.Estimate(term.contrast, _estimate(m, low, high), m, low, high, curves[k] if curves else None, bare))
+            curve = curves[k] if curves else None
+            found.append(charts.Estimate(c.contrast, _estimate(m, low, high), m, low, high, curve, bare, c.where))
         return found
 
     @property
@@ -58,8 +69,8 @@ class Subject:
 
     @property
     def response(self) -> str:
-        """Name of the response."""
-        return self.posterior.study.response.name
+        """What is modelled: the response, or its function."""
+        return self.posterior.study.response.label
 
     @property
     def interval(self) -> str:
@@ -80,10 +91,10 @@ def _between(low: float, high: float) -> str:
 
 
 def sentences(subject: Subject) -> list[Html]:
-    """Each coefficient that is clear in a sentence, and all others in one; without a claim of cause."""
-    told = list(zip(subject.terms, subject.contrasts, strict=True))
-    clear = [_sentence(subject, term, estimate) for term, estimate in told if not _unclear(estimate)]
-    names = [term.label for term, estimate in told if _unclear(estimate)]
+    """Each difference that is clear in a sentence, and all others in one; without a claim of cause."""
+    told = list(zip(subject.compared, subject.contrasts, strict=True))
+    clear = [_sentence(subject, compared, estimate) for compared, estimate in told if not _unclear(estimate)]
+    names = [compared.name for compared, estimate in told if _unclear(estimate)]
     if not names:
         return clear
     template = "No clear difference in $response goes with $names: the $interval includes zero, so it may be more or less."
@@ -94,20 +105,30 @@ def _unclear(estimate: charts.Estimate) -> bool:
     return estimate.low < 0 < estimate.high
 
 
-def _sentence(subject: Subject, term: Term, estimate: charts.Estimate) -> Html:
-    if term.level is None:
-        low, high = term.feature.typical or term.feature.range or (0.0, 1.0)
-        factor = term.step / (high - low)
-        step = "unit" if term.step == 1 else f"{term.step:,.10g}"
-        where = html("Each additional $step of <b>$name</b>", step=step, name=term.feature.name)
-    else:
-        factor = 1.0
-        values = {"name": term.feature.name, "level": term.level, "reference": term.ends[0]}
-        where = html("<b>$name</b> being $level instead of $reference", **values)
+def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate) -> Html:
+    bottom, top = compared.ends
+    factor = 1.0
+    template = "<b>$name</b> being $top instead of $bottom"
+    if compared.has_slope:
+        low, high = compared.feature.typical or compared.feature.range or (0.0, 1.0)
+        factor = compared.step / (high - low)
+        template = ("each" if compared.where else "Each") + " additional $step of <b>$name</b>"
+    step = "unit" if compared.step == 1 else f"{compared.step:,.10g}"
     size, bounds = _sizes(subject, estimate, factor)
-    word = "more" if estimate.mean > 0 else "less"
-    template = "$where goes with <b>$size $word</b> $response ($bounds)."
-    return html(template, where=where, size=size, word=word, response=subject.response, bounds=bounds)
+    return html(
+        "$where$what goes with <b>$size $word</b> $response ($bounds).",
+        where=_opening(compared),
+        what=html(template, name=compared.feature.name, top=top, bottom=bottom, step=step),
+        size=size,
+        word="more" if estimate.mean > 0 else "less",
+        response=subject.response,
+        bounds=bounds,
+    )
+
+
+def _opening(compared: Comparison) -> str:
+    """Where a sentence holds, as its beginning."""
+    return f"{compared.where[0].upper()}{compared.where[1:]}, " if compared.where else ""
 
 
 def _sizes(subject: Subject, estimate: charts.Estimate, factor: float = 1.0) -> tuple[str, str]:
@@ -118,17 +139,18 @@ def _sizes(subject: Subject, estimate: charts.Estimate, factor: float = 1.0) -> 
     return number(factor * abs(estimate.mean), far - near), f"{subject.interval} {_between(near, far)}"
 
 
-def headline(subject: Subject, term: Term, estimate: charts.Estimate) -> Html:
-    """A contrast as a sentence."""
-    bottom, top = term.ends
+def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) -> Html:
+    """A comparison as a sentence."""
+    bottom, top = compared.ends
     size, bounds = _sizes(subject, estimate)
-    at = "at $name $top than at $bottom" if term.level is None else "where $name is $top than where it is $bottom"
+    at = "where $name is $top than where it is $bottom" if compared.feature.range is None else "at $name $top than at $bottom"
     return html(
-        f"<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
+        f"$where<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
+        where=_opening(compared),
         response=subject.response,
         size=size,
         word="higher" if estimate.mean > 0 else "lower",
-        name=term.feature.name,
+        name=compared.feature.name,
         top=top,
         bottom=bottom,
         bounds=bounds,
@@ -139,26 +161,44 @@ def in_short(subject: Subject) -> Html:
     """The clearest findings, then what they rest on."""
     clear = [k for k, e in enumerate(subject.contrasts) if math.isfinite(e.high - e.low) and not _unclear(e)]
     clear.sort(key=lambda k: -abs(subject.contrasts[k].mean))
-    found = [headline(subject, subject.terms[k], subject.contrasts[k]) for k in clear[:3]]
+    told: dict[object, int] = {}
+    for k in clear:  # of a feature that depends on others, the largest difference alone
+        told.setdefault(subject.compared[k].feature.name if subject.compared[k].where else k, k)
+    found = [headline(subject, subject.compared[k], subject.contrasts[k]) for k in list(told.values())[:3]]
     if not found and subject.summary.verdict is not Verdict.POINT:
         found = [html("No feature goes clearly with <b>$response</b>: every interval includes zero.", response=subject.response)]
     warning = " ".join(filter(None, ["" if subject.sound else subject.summary.verdict.value, subject.summary.caveat]))
-    parts = [listing(found, style="lead")]
+    parts = [*_scale(subject), listing(found, style="lead")]
     if warning:
         parts.append(html('<p class="warning" role="note">$warning</p>', warning=warning))
     return join(parts)
 
 
+def _scale(subject: Subject) -> list[Html]:
+    """That numbers are of a function of the response, where they are, and how to read them."""
+    response = subject.posterior.study.response
+    if response.function is None:
+        return []
+    values = {"name": response.name, "response": subject.response, "words": applied(response.function, response.name)}
+    factor = ""
+    if response.function in RATIOS:
+        ratio = FUNCTIONS[response.function].inverse(0.1)
+        factor = f" A difference of 0.1 in it is a factor of {ratio:.2f} in {response.name}."
+    template = "All estimates, intervals and predictions are of <b>$response</b>, $words, and not of $name itself.$factor"
+    return [paragraph(template, **values, factor=factor)]
+
+
 def findings(subject: Subject) -> Html:
-    """The coefficients: a chart, sentences, and a table."""
-    if not subject.terms:
+    """The comparisons in a chart and in sentences, and the coefficients in a table."""
+    if not subject.compared:
         return section(
             "found", "What was found", paragraph("The study has no features: it asks for the mean of $response.", response=subject.response)
         )
     caption = html(
         "The difference in $response that goes with each feature, other features being equal: the top of its range against the bottom, "
-        "or a level against the reference. Curves show where the value probably lies, lines are $interval<wbr>s; "
+        "or a level against the reference.$terms Curves show where the value probably lies, lines are $interval<wbr>s; "
         'the <span class="key interval"></span> inner part would be left without privacy noise.',
+        terms=_how_compared(subject),
         response=subject.response,
         interval=subject.interval,
     )
@@ -174,6 +214,18 @@ def findings(subject: Subject) -> Html:
     )
 
 
+def _how_compared(subject: Subject) -> str:
+    """How features are compared that stand in products or go along curves."""
+    said = ""
+    if any(c.where for c in subject.compared):
+        said += f" Where that depends on other features, it is shown for some cases of them, {MOST_CASES} at most."
+    if any(c.where and not c.held for c in subject.compared):
+        said += " The usual case is the middle of every range with reference levels."
+    if not all(c.is_straight for c in subject.compared):
+        said += " Along a curve the middle of the range is compared with the bottom, and the top with the middle."
+    return said
+
+
 def _coefficients(subject: Subject) -> Html:
     share = subject.posterior.privacy_share()
     rows = [
@@ -187,7 +239,8 @@ def _coefficients(subject: Subject) -> Html:
         for k, row in enumerate(subject.summary.rows)
     ]
     heads = ("coefficient", "estimate", "standard deviation", subject.interval, "privacy's share of its variance")
-    return table(f"Coefficients, in {subject.response} per unit of the feature", heads, rows)
+    unit = "column, power or product" if subject.posterior.study.terms else "feature"
+    return table(f"Coefficients, in {subject.response} per unit of the {unit}", heads, rows)
 
 
 # Privacy's part.
@@ -195,7 +248,7 @@ def _coefficients(subject: Subject) -> Html:
 
 def privacy_part(subject: Subject) -> Html:
     """How much of each interval is privacy."""
-    share = subject.posterior.privacy_share("contrast")
+    share = subject.posterior.privacy_share(subject.units)
     title = "How much of the uncertainty is privacy"
     if not len(share) or not np.isfinite(share).all():
         return section("privacy", title, paragraph("This posterior does not hold what is needed to tell privacy from sampling."))
@@ -203,12 +256,12 @@ def privacy_part(subject: Subject) -> Html:
     least, most = percent(float(narrower.min())), percent(float(narrower.max()))
     said = least if least == most else f"{least} to {most}"
     rows = [
-        (term.contrast, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
-        for term, s in zip(subject.terms, share, strict=True)
+        (name, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
+        for name, s in zip(subject.units.names, share, strict=True)
     ]
     differ = " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
     caption = html(
-        'What the variance of each coefficient is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
+        'What the variance of each difference is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
         'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.',
         differ=differ,
     )
@@ -230,7 +283,7 @@ def privacy_part(subject: Subject) -> Html:
 def typical_rows(subject: Subject) -> tuple[list[str], dict[str, list[object]]]:
     """The middle of every range with reference levels, and one change at a time."""
     study = subject.posterior.study
-    base: dict[str, object] = {f.name: f.mapping[0] if f.levels is None else f.all_levels[0] for f in study.features}
+    base: dict[str, object] = {**usual(study)}
     labels, rows = ["the usual case"], [base]
     for feature in study.features:
         middle, half = feature.mapping
@@ -267,10 +320,11 @@ def new_cases(subject: Subject) -> Html:
         _variance(subject, found),
         _cases(subject, labels, found),
     ]
-    low, high = study.response.range
+    low, high = image(study.response.function, study.response.range)
     if any(row["low"] is not None and (row["low"] < low or row["high"] > high) for row in found.to_pylist()):
-        note = "Some intervals reach beyond the range of $response, $low to $high: a straight line with bell-shaped noise knows no limits."
-        parts.append(paragraph(note, low=exact(low), high=exact(high), response=subject.response))
+        said = exact if study.response.function is None else number
+        note = "Some intervals reach beyond the range of $response, $low to $high: a line with bell-shaped noise knows no limits."
+        parts.append(paragraph(note, low=said(low), high=said(high), response=subject.response))
     return section("cases", "What to expect of a new case", *parts)
 
 
@@ -316,12 +370,12 @@ def _cases(subject: Subject, labels: list[str], found: pa.Table) -> Html:
 
 def outlook(subject: Subject) -> Html:
     """What more budget or more rows would bring."""
-    found = scenarios(subject.posterior) if subject.terms else []
+    found = scenarios(subject.posterior, subject.units) if subject.compared else []
     if not found:
         return Html("")
     rows = [(s.change, f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide", float(np.median(s.ratios))) for s in found]
-    caption = html("Median width of the coefficients' intervals, over what it is now. A forecast, for rows like those seen.")
-    table_rows = [(term.contrast, *(percent(float(s.ratios[k])) for s in found)) for k, term in enumerate(subject.terms)]
+    caption = html("Median width of the differences' intervals, over what it is now. A forecast, for rows like those seen.")
+    table_rows = [(name, *(percent(float(s.ratios[k])) for s in found)) for k, name in enumerate(subject.units.names)]
     return section(
         "outlook",
         "What more would bring",
@@ -330,5 +384,5 @@ def outlook(subject: Subject) -> Html:
             "Another release of the same rows adds to what was spent on them."
         ),
         figure(caption, charts.ratios("outlook", "Width of intervals if something changed", rows)),
-        table("Width of each interval, over what it is now", ("coefficient", *(s.change for s in found)), table_rows),
+        table("Width of each interval, over what it is now", ("difference", *(s.change for s in found)), table_rows),
     )

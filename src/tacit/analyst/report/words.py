@@ -1,10 +1,10 @@
-"""Numbers and coefficients in plain words, without claims of cause."""
+"""Numbers and terms in plain words, without claims of cause."""
 
 import math
-from dataclasses import dataclass
+from collections import Counter
 from datetime import datetime
 
-from tacit.columns import Feature
+from tacit.functions import FunctionName
 from tacit.study import Study
 
 
@@ -54,43 +54,38 @@ def exact(value: float) -> str:
     return f"{value:,.10g}".replace("-", "−")
 
 
-@dataclass(frozen=True)
-class Term:
-    """A coefficient in words: the feature, its contrast, and the step by which it is told."""
-
-    feature: Feature
-    level: str | None  # of a categorical feature
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The two ends of the contrast: from and to."""
-        if self.level is not None:
-            return self.feature.all_levels[0], self.level
-        low, high = self.feature.typical or self.feature.range or (0.0, 1.0)
-        return exact(low), exact(high)
-
-    @property
-    def label(self) -> str:
-        """The feature, and its level where it has levels."""
-        return self.feature.name if self.level is None else f"{self.feature.name} {self.level}"
-
-    @property
-    def contrast(self) -> str:
-        """The contrast, for a label."""
-        bottom, top = self.ends
-        return f"{self.feature.name}: {top} against {bottom}"
-
-    @property
-    def step(self) -> float:
-        """A round step of a numeric feature, of which its (typical) range has ten or more."""
-        low, high = self.feature.typical or self.feature.range or (0.0, 1.0)
-        return float(10.0 ** math.floor(math.log10((high - low) / 10)))
+FUNCTION_WORDS: dict[FunctionName, str] = {
+    "log": "the logarithm of",
+    "log2": "the logarithm to base 2 of",
+    "log10": "the logarithm to base 10 of",
+    "log1p": "the logarithm of 1 plus",
+    "sqrt": "the square root of",
+    "exp": "the exponential of",
+}
 
 
-def terms(study: Study) -> list[Term]:
-    """One per coefficient but the intercept."""
-    return [
-        Term(feature, None if feature.levels is None else level)
-        for feature in study.features
-        for level in (feature.all_levels[1:] if feature.levels is not None else ("",))
-    ]
+def applied(function: FunctionName | None, name: str) -> str:
+    """A column after a function."""
+    return name if function is None else f"{FUNCTION_WORDS[function]} {name}"
+
+
+def terms_in_words(study: Study) -> list[str]:
+    """The study's terms, the powers of one variable or product together."""
+    powers: dict[tuple[str, ...], dict[str, set[int]]] = {}
+    for term in study.products:
+        degrees: Counter[str] = Counter()
+        for part in term.parts:
+            degrees[applied(part.factor.function, part.factor.of)] += part.factor.degree
+        found = powers.setdefault(tuple(degrees), {variable: set() for variable in degrees})
+        for variable, degree in degrees.items():
+            found[variable].add(degree)
+    return [" together with ".join(_curve(*item) for item in found.items()) for found in powers.values()]
+
+
+def _curve(variable: str, degrees: set[int]) -> str:
+    top = max(degrees)
+    if top == 1:
+        return variable
+    if degrees == set(range(1, top + 1)):
+        return f"{variable}, curved (powers up to {top})"
+    return f"{variable}, curved ({'power' if len(degrees) == 1 else 'powers'} {listed([str(degree) for degree in sorted(degrees)])})"
