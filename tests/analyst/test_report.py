@@ -125,6 +125,67 @@ def test_a_template_escapes_all_but_html():
     assert html("$x", x="$y") == "$y"
 
 
+def formula_study(age: str = "age", sex: str = "sex", **fields: object) -> tacit.Study:
+    """An interaction of levels with a logarithm, and a polynomial."""
+    features = [{"name": age, "range": [20, 100]}, {"name": sex, "levels": ["f", "m"]}, {"name": "income", "range": [1000, 100_000]}]
+    income = {"of": "income", "function": "log"}
+    terms = [[age], [sex], [{"of": age, "degree": 2}], [income], [sex, income]]
+    return study_of(features=features, terms=[{"product": term} for term in terms], **fields)
+
+
+def test_terms_are_told_by_comparisons():
+    text = Page(report(fitted(formula_study()))).text
+    for words in (
+        "They enter as a sum of these",
+        "age, curved (powers up to 2)",
+        "the logarithm of income sex together with the logarithm of income",
+        "age: 60 against 20",
+        "age: 100 against 60",
+        "income: 50,500 against 1,000 where sex is m",
+        "sex: m against f where income is 100,000",
+        "age being 60 instead of 20 goes with",
+        "Where sex is f, income being 50,500 instead of 1,000 goes with",
+        "lower where sex is m than where it is f, all else equal",
+        "Where that depends on other features, it is shown for some cases of them",
+        "Along a curve the middle of the range is compared with the bottom",
+        "the response is a sum of the terms that were asked for",
+        "sex[m]:log(income)",
+        "no privacy noise",
+    ):
+        assert words in text.replace("sex [m]", "sex[m]"), words
+    assert "Each additional" not in text
+    assert "straight line" not in text
+
+
+def test_a_product_has_a_slope_in_every_case():
+    """What goes with a year of age is another thing for each sex, and no slope is told without saying where."""
+    text = Page(report(fitted(study_of(terms=[{"product": term} for term in (["age"], ["sex"], ["age", "sex"])])))).text
+    assert "Where sex is f, each additional unit of age goes with" in text
+    assert "Where sex is m, each additional unit of age goes with" in text
+    assert "Each additional" not in text
+
+
+@pytest.mark.parametrize("terms", [[], [["age"], ["sex"], ["age", "sex"]]], ids=["plain", "terms"])
+def test_a_function_of_the_response_is_named_before_any_number(terms):
+    study = study_of(response={"name": "days", "range": [1, 30], "function": "log"}, terms=[{"product": term} for term in terms])
+    found = fitted(study)
+    text = Page(report(found)).text
+    said = "All estimates, intervals and predictions are of log(days) , the logarithm of days, and not of days itself."
+    assert text.index("How the logarithm of days goes with age and sex") < text.index(said) < text.index("is on average")
+    assert "A difference of 0.1 in it is a factor of 1.11 in days." in text
+    assert "How the logarithm of days , days being a number between 1 and 30, goes with age and sex" in text
+    assert "difference in log(days)" in text
+    assert not re.search(r"[\d.]+ (more|less) days", text)
+    mean = found.predict({"age": [60.0], "sex": ["f"]})["mean"][0].as_py()
+    assert 0 < mean < math.log(30)
+
+
+def test_no_name_of_a_term_becomes_markup():
+    honest, evil = (Page(report(fitted(formula_study(*names)))) for names in (("age", "sex"), ("age" + EVIL, "sex" + EVIL)))
+    assert [tag for tag, _ in evil.elements] == [tag for tag, _ in honest.elements]
+    assert evil.text.count(EVIL) > 20
+
+
 THETA = np.array([0.2, 0.3, 0.1])
 OUTCOMES = {
     "draws": Draws(np.random.default_rng(0).normal(THETA, 0.1, (2, 100, 3)), np.full((2, 100), 0.05), {"s": np.array([0.2, 0.3])}),

@@ -18,6 +18,8 @@ from tacit.simulation import simulate
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 EVIL = "<script>document.title='hacked'</script><img src=x onerror=alert(1)>"
 
+TERMS = ('["age"]', '["bmi"]', '["sex"]', '["admission"]', '["age", "sex", "admission"]', '[{ of = "bmi", degree = 2 }]')
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -36,14 +38,15 @@ def browser():
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory) -> dict[str, Path]:
-    """A computed posterior's report, a sampler's, and one whose names are markup."""
+    """A computed posterior's report, a sampler's, one of terms, and one whose names are markup."""
     folder = tmp_path_factory.mktemp("reports")
     rng = np.random.default_rng(0)
     computed = _fitted(tacit.Study.from_toml(STUDY), rng, "north")
     theta = computed.outcome.sample(800, rng)[0].reshape(4, 200, -1)
     sampled = Posterior(computed.study, "fixed-s", Draws(theta, np.full((4, 200), 0.03)), computed.contributions, pooled=computed.pooled)
     evil = tacit.Study.from_toml(STUDY.replace('"emergency"', '"emergency' + EVIL + '"'))
-    found = {"computed": computed, "sampled": sampled, "evil": _fitted(evil, rng, "north" + EVIL)}
+    terms = tacit.Study.from_toml(STUDY + "".join(f"\n[[terms]]\nproduct = {product}\n" for product in TERMS))
+    found = {"computed": computed, "sampled": sampled, "evil": _fitted(evil, rng, "north" + EVIL), "terms": _fitted(terms, rng, "north")}
     for name, posterior in found.items():
         write_report(posterior, folder / f"{name}.html")
     return {name: folder / f"{name}.html" for name in found}
@@ -109,7 +112,7 @@ def test_a_samplers_chains_are_drawn(visit):
 
 
 @pytest.mark.parametrize("width", [1100, 390, 320])
-@pytest.mark.parametrize("name", ["computed", "evil"])
+@pytest.mark.parametrize("name", ["computed", "evil", "terms"])
 def test_the_page_never_scrolls_sideways(visit, name, width):
     assert visit(name, width=width).evaluate("document.documentElement.scrollWidth") <= width
 
@@ -117,12 +120,12 @@ def test_the_page_never_scrolls_sideways(visit, name, width):
 def test_labels_in_charts_do_not_collide(visit):
     """Name and number of a line stand side by side, also on a telephone."""
     collisions = """() => [...document.querySelectorAll('svg')].filter(svg => svg.checkVisibility()).flatMap(svg => {
-        const boxes = [...svg.querySelectorAll('.name, .words')].map(text => [text.textContent, text.getBoundingClientRect()]);
+        const boxes = [...svg.querySelectorAll('.name, .words, .label')].map(text => [text.textContent, text.getBoundingClientRect()]);
         return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([b, q]) =>
             p.left < q.right && q.left < p.right && p.top < q.bottom - 1 && q.top < p.bottom - 1).map(([b, q]) => a + ' | ' + b));
     })"""
-    for width in (1100, 390):
-        assert visit("computed", width=width).evaluate(collisions) == []
+    for name, width in itertools.product(("computed", "terms"), (1100, 390)):
+        assert visit(name, width=width).evaluate(collisions) == []
 
 
 def test_names_stay_words(visit):

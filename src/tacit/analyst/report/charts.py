@@ -43,7 +43,12 @@ def _heading(canvas: Canvas, y: float, label: str, words: str, style: str = "nam
     if words:
         canvas.text(canvas.width - _EDGE, y, words, "words", "end")
     if label:
-        canvas.text(_EDGE, y, shortened(label, canvas.width - 2 * _EDGE - LETTER * (len(words) + 2)), style)
+        canvas.text(_EDGE, y, shortened(label, _room(canvas.width, words)), style)
+
+
+def _room(width: float, words: str) -> float:
+    """What is left of a line beside its number."""
+    return width - 2 * _EDGE - LETTER * (len(words) + 2) * bool(words)
 
 
 def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str) -> Drawings:
@@ -53,7 +58,7 @@ def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str
     described = "; ".join(f"{e.label} {e.where}".rstrip() + f": {e.words}" for e in estimates)
 
     def draw(width: int) -> Canvas:
-        tight = any(LETTER * (len(e.label) + len(e.words) + 2) > width - 2 * _EDGE for e in estimates)
+        tight = any(shortened(e.label, _room(width, e.words)) != e.label for e in estimates)  # then numbers go to a second line
         tops = list(accumulate((80 if tight or e.where else 64 for e in estimates), initial=6))
         canvas = Canvas(width, tops[-1] + _FOOT)
         axis = Axis(span, (_EDGE + 6, width - _EDGE - 6))

@@ -152,7 +152,7 @@ def _cases(study: Study, partners: list[Feature]) -> list[tuple[tuple[tuple[str,
         return [(held, _where(held)) for held in every]
     middle = usual(study)
     changes = [((name, value),) for name, values in points.items() for value in values if value != middle[name]]
-    single = [(held, f"{_where(held)}, otherwise in the usual case") for held in changes]
+    single = [(held, f"{_where(held)}, otherwise as usual") for held in changes]
     return [((), "in the usual case"), *single[: MOST_CASES - 1]]
 
 
