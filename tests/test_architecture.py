@@ -42,6 +42,7 @@ MAY_IMPORT = {
         *(
             "errors",
             "privacy",
+            "functions",
             "columns",
             "terms",
             "expansion",

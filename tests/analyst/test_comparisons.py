@@ -10,8 +10,9 @@ import tacit
 from tacit.analyst.outcome import Draws
 from tacit.analyst.posterior import Posterior
 from tacit.analyst.report.comparisons import MOST_CASES, comparison_units, comparisons
-from tacit.analyst.report.words import terms_in_words
+from tacit.analyst.report.words import FUNCTION_WORDS, terms_in_words
 from tacit.analyst.units import contrast_units
+from tacit.functions import FUNCTIONS
 
 FEATURES = [
     {"name": "age", "range": [18, 100]},
@@ -103,6 +104,7 @@ def test_terms_in_words():
     cubic = [["sex"], [{"of": "bmi", "degree": 3}], ["age", "age"], [LOG_INCOME, "sex"]]
     words = ["sex", "bmi, curved (power 3)", "age, curved (power 2)", "the logarithm of income together with sex"]
     assert terms_in_words(study_of(cubic)) == words
+    assert set(FUNCTION_WORDS) == set(FUNCTIONS)
 
 
 def test_a_column_that_is_multiplied_by_itself_is_a_curve():
