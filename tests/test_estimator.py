@@ -15,7 +15,7 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import tacit
 from tacit.errors import BudgetError, StudyError
@@ -43,13 +43,22 @@ def estimator(**fields):
 # Scikit-learn's own.
 
 
+def name_of(check):
+    """Of a check, which may be a partial function."""
+    return getattr(check, "func", check).__name__
+
+
+CHECKED = [
+    PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3)),
+    PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3), fit_intercept=False, relation="add-remove"),
+]
+CHECKS = [(estimator, check) for one in CHECKED for estimator, check in estimator_checks_generator(one)]
+ARRAY_API = "check_array_api_input"
+"""The one check left out: it runs only under a switch of SciPy's, and the estimator does not claim what it checks."""
+
+
 @pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
-@parametrize_with_checks(
-    [
-        PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3)),
-        PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3), fit_intercept=False, relation="add-remove"),
-    ]
-)
+@pytest.mark.parametrize(("estimator", "check"), [pair for pair in CHECKS if name_of(pair[1]) != ARRAY_API])
 def test_scikit_learns_checks(estimator, check):
     """Wide ranges, because the checks bring their own data; all of them pass, none is expected to fail."""
     check(estimator)
