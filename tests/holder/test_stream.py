@@ -35,6 +35,7 @@ PLAIN = {
     "features": [{"name": "x", "range": [0, 1]}],
 }
 STUDY = Study.from_document(PLAIN)
+SUM = {"holders": {"a": "A" * 43 + "=", "b": "B" * 43 + "="}, "least": 2, "colluding": 0}
 RNG = np.random.default_rng(5)
 ROWS = pa.record_batch({"x": RNG.random(100), "y": RNG.random(100)})
 
@@ -243,6 +244,7 @@ def test_a_stream_keeps_to_its_source(run, tmp_path):
         ({"release": {"smallest_eigenvalue": True}}, {}, "do not add up"),
         ({"release": {"average": 4}}, {}, "needs all rows of a batch at once"),
         ({"scales_share": 0.1}, {}, "two stages"),
+        ({"secure_sum": SUM}, {}, "a secure sum alone"),
         ({}, {"batch_rows": 0}, "batch_rows must be at least 1"),
         ({}, {"batches_per_person": 0}, "batches_per_person must be at least 1"),
         ({}, {"epsilon": 2.0}, "epsilon must lie between"),
@@ -255,6 +257,13 @@ def test_what_cannot_be_streamed_is_found_before_it_is_paid(run, tmp_path, chang
     with pytest.raises((StudyError, ReleaseError), match=rule):
         run(pieces(0, 60), study=Study.from_document(PLAIN | change), **options)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.csv.gz"])
+def test_a_file_that_has_no_lines_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PAR1")
+    with pytest.raises(TableError, match="stream a CSV file, or publish this one with `tacit publish`"):
+        Text(STUDY, tmp_path / name, idle=0)
 
 
 def test_a_wrong_table_is_found_before_it_is_paid(run, tmp_path):

@@ -20,7 +20,7 @@ from tacit.errors import StudyError
 from tacit.holder.encode import BLOCK_ROWS
 from tacit.holder.ledger import Charge, Ledger
 from tacit.holder.log_file import LogFile, open_log
-from tacit.holder.publish import Purpose, _charge, _refuse_two_stages, _signer, privatise
+from tacit.holder.publish import Purpose, _charge, _refuse_sum, _refuse_two_stages, _signer, privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.stream_ledger import Batch, Progress, Terms, batches_of, find_stream, note_taken, record_batch, start_stream
 from tacit.privacy.gaussian import epsilon_of, mu_of
@@ -183,6 +183,7 @@ class _Run:
 
 def _refuse_unstreamable(study: Study, batch_rows: int, batches_per_person: int) -> None:
     _refuse_two_stages(study)
+    _refuse_sum(study)
     for name, value in (("batch_rows", batch_rows), ("batches_per_person", batches_per_person)):
         if value < 1:
             message = f"{name} must be at least 1; got {value}"

@@ -25,6 +25,7 @@ from tacit.study import Study
 READ_BYTES = 2**16
 """Most text that is read at once, so also the most that is held."""
 LONGEST_LINE = 2**22
+_NOT_LINES = (".parquet", ".feather", ".arrow", ".gz")
 _PERTURB = -6
 """GNU's M_PERTURB."""
 POLL = 0.2
@@ -117,6 +118,9 @@ class Text:
         self._grows = path is not None
         self.name = "-" if path is None else str(Path(path).resolve())
         self._shown = "standard input" if path is None else Path(path).name
+        if self.name.endswith(_NOT_LINES):
+            message = f"{self._shown} is no text that grows line by line: stream a CSV file, or publish this one with `tacit publish`"
+            raise TableError(message)
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
         self._dialect = csv_dialect(self.name)
