@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -247,6 +247,13 @@ def refuse_unwritable(path: str | Path) -> None:
         writable = False
     if not writable:
         message = f"cannot write {str(path)!r}: its folder must exist and be writable"
+        raise ReleaseError(message)
+
+
+def refuse_overwriting(out: str | Path, read: Iterable[str | Path]) -> None:
+    """Find out before anything is done that what would be written is also what is read, or a ledger or key in use."""
+    if Path(out).resolve() in {Path(path).resolve() for path in read}:
+        message = f"--out {str(out)!r} would overwrite what is read: choose another"
         raise ReleaseError(message)
 
 

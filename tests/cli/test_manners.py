@@ -33,6 +33,30 @@ def test_every_command_can_be_quiet():
     assert all(command.cls is Command for command in found)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [
+        (("ledger", "export", 1), "ledger.db"),
+        (("fit", "north.json"), "north.json"),
+        (("fit", "."), "north.json"),
+        (("follow", "north.log", "--once"), "north.log"),
+        (("publish", "study.toml", "*.csv", "--holder", "south", "--dataset", "b"), "table.csv"),
+        (("publish", "study.toml", "table.csv", "--holder", "south", "--dataset", "b", "--sign", "north.key"), "north.key"),
+        (("predict", "posterior.parquet", "."), "table.csv"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else value,
+)
+def test_nothing_that_a_command_reads_or_keeps_is_overwritten(tacit, house, arguments, target):
+    tacit("key", "new", "--out", "north.key")
+    tacit(*PUBLISH)
+    tacit("fit", "north.json", "--out", "posterior.parquet")
+    tacit("stream", "study.toml", "table.csv", "--holder", "n", "--batch-rows", 2, "--log", "north.log", "--dataset", "s", "--idle", 0)
+    before = {path.name: path.read_bytes() for path in house.iterdir()}
+    code, out, err = tacit(*arguments, "--out", target)
+    assert (code, out, err) == (2, "", f"tacit: --out {target!r} would overwrite what is read: choose another\n")
+    assert {path.name: path.read_bytes() for path in house.iterdir()} == before
+
+
 def test_the_doctor_finds_a_sound_house_sound(tacit):
     code, out, _ = tacit("doctor")
     assert code == 0

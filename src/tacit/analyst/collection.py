@@ -104,10 +104,16 @@ def check_origin(releases: Sequence[Published], *, allow_simulated: bool, truste
 def _load(source: str | Path | Release) -> list[Release | Entry]:
     if isinstance(source, Release):
         return [source]
-    if Path(source).is_dir():
-        logs = [path for path in sorted(Path(source).glob("*.log")) if is_log(path)]
-        return [release for path in [*sorted(Path(source).glob("*.json")), *logs] for release in _load(path)]
-    return list(LogReader(source).entries()) if is_log(source) else [Release.load(source)]
+    files = release_files(source)
+    return [release for path in files for release in (LogReader(path).entries() if is_log(path) else [Release.load(path)])]
+
+
+def release_files(source: str | Path) -> list[Path]:
+    """The files behind a path; a folder stands for its `.json` files and logs."""
+    place = Path(source)
+    if not place.is_dir():
+        return [place]
+    return [*sorted(place.glob("*.json")), *(path for path in sorted(place.glob("*.log")) if is_log(path))]
 
 
 def _check_study(releases: Sequence[Published | Batches]) -> None:

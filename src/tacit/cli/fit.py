@@ -36,14 +36,15 @@ def fit(
 
     Example: `tacit fit north.json south.json east.json --method fixed-s --out posterior.parquet`
     """
-    from tacit.analyst.collection import collect
+    from tacit.analyst.collection import collect, release_files
     from tacit.analyst.fit import DEFAULT_METHOD
     from tacit.analyst.fit import fit as fit_collection
     from tacit.analyst.method import Settings
     from tacit.cli.progress import draws_bar
-    from tacit.document import refuse_unwritable
+    from tacit.document import refuse_overwriting, refuse_unwritable
 
     refuse_unwritable(out)
+    refuse_overwriting(out, [file for place in releases for file in release_files(place)])
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     with draws_bar() as on_progress:
         settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
@@ -53,7 +54,8 @@ def fit(
     if as_json:
         typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
         return
-    typer.echo(f"study {collection.study.name!r}, {len(collection.releases)} holders; response {collection.study.response.name!r}\n")
+    holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    typer.echo(f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n")
     typer.echo(str(found))
     typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 

@@ -40,10 +40,11 @@ def follow(
     Example: `tacit follow north.log south.log --out posterior.parquet`
     """
     from tacit.analyst.follow import Follower
-    from tacit.document import refuse_unwritable
+    from tacit.document import refuse_overwriting, refuse_unwritable
 
     if out is not None:
         refuse_unwritable(out)
+        refuse_overwriting(out, logs)
     follower = Follower(logs, method=method, prior=prior, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     views = _views(follower, probability, out, None if once else every)
     if once or as_json or not sys.stdout.isatty():

@@ -87,8 +87,10 @@ def export(
 
     Example: `tacit ledger export 1 --out north.json`
     """
-    from tacit.document import write_whole
+    from tacit.document import refuse_overwriting, write_whole
     from tacit.holder.ledger import Ledger, default_path
 
-    write_whole(out, Ledger(ledger or default_path()).release(charge))
+    book = Ledger(ledger or default_path())
+    refuse_overwriting(out, [book.path])
+    write_whole(out, book.release(charge))
     typer.echo(f"{out}: release of charge {charge}, at no cost")

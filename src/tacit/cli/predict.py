@@ -33,14 +33,12 @@ def predict(
     from tacit.analyst.posterior import Posterior
     from tacit.analyst.prediction import predict_to, table_for
     from tacit.cli.progress import rows_bar
-    from tacit.document import refuse_unwritable
-    from tacit.errors import TableError
+    from tacit.document import refuse_overwriting, refuse_unwritable
+    from tacit.rows.table import files_at
 
     found = Posterior.load(posterior)
     refuse_unwritable(out)
-    if out.resolve() in {path.resolve() for path in (posterior, *map(Path, data))}:
-        message = f"--out {str(out)!r} would overwrite what is read: choose another"
-        raise TableError(message)
+    refuse_overwriting(out, [posterior, *(file for place in data for file in files_at(place))])
     kept = keep or []
     table = table_for(found, data, kept)
     with rows_bar(table.rows) as on_rows:

@@ -57,8 +57,7 @@ def publish(
 
     from tacit.cli.progress import rows_bar
     from tacit.cli.source import Asked, files_of, source_of
-    from tacit.document import refuse_unwritable
-    from tacit.errors import ReleaseError
+    from tacit.document import refuse_overwriting, refuse_unwritable
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
@@ -70,9 +69,7 @@ def publish(
     book = Ledger(ledger or default_path())
     diagnostics = Diagnostics() if local_diagnostics else None
     refuse_unwritable(out)
-    if out.resolve() in {path.resolve() for path in (study, book.path, *files_of(asked))}:
-        message = f"--out {str(out)!r} would overwrite what is read: choose another"
-        raise ReleaseError(message)
+    refuse_overwriting(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
     source = source_of(asked, agreement)
     with rows_bar(getattr(source, "rows", None)) as on_rows:
         release = (publish_scales if stage == "scales" else publish_table)(

@@ -52,8 +52,11 @@ def source_of(asked: Asked, study: "Study") -> "Table | DataFrame":
 
 
 def files_of(asked: Asked) -> Iterator[Path]:
-    """The files that are read, as far as they were named."""
-    yield from map(Path, asked.data)
+    """The files that are read, those in folders and behind patterns among them."""
+    from tacit.rows.table import files_at
+
+    for place in asked.data:
+        yield from files_at(place)
     if asked.database is not None:
         from tacit.rows.sql import database_file
 

@@ -47,9 +47,9 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
         return source
     names = column_names(study) if columns is None else list(columns)
     if isinstance(source, (str, Path)):
-        return _files(_expand(str(source)), names, study)
+        return _files(files_at(str(source)), names, study)
     if isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        return _files([file for path in source for file in _expand(str(path))], names, study)
+        return _files([file for path in source for file in files_at(str(path))], names, study)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         if source.shape[1] != len(names):
             order = "the study's features in their order" + (", then the response" if columns is None else "")
@@ -97,7 +97,7 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
 
 
-def _expand(path: str) -> list[Path]:
+def files_at(path: str) -> list[Path]:
     """The files behind a path, a folder or a glob pattern."""
     with reading(repr(path)):
         if Path(path).is_dir():
