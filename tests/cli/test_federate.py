@@ -88,6 +88,22 @@ def test_init_refuses_in_one_sentence_and_writes_nothing(tacit, house, arguments
     assert not (house / "stay").exists()
 
 
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ("scales_share = 0.1\n", "a study of two stages is published by hand"),
+        (f"secure_sum = {{least = 2, colluding = 0, holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n", "secure_sum is of a, b"),
+    ],
+)
+def test_init_refuses_a_study_that_no_site_could_answer(tacit, house, fields, rule):
+    path = house / "study.toml"
+    path.write_text(fields + path.read_text(encoding="utf-8"), encoding="utf-8")
+    code, _, err = tacit(*INIT)
+    assert code == 2
+    assert rule in err
+    assert not (house / "stay").exists()
+
+
 def test_init_overwrites_nothing(tacit, house):
     (house / "stay").mkdir()
     code, _, err = tacit(*INIT)

@@ -52,6 +52,7 @@ def write_project(project: Project, folder: Path) -> list[Path]:
     if len(set(project.holders)) < len(project.holders) or not all(_is_plain(holder) for holder in project.holders):
         message = "holders need names that differ, of letters, digits, - and _: they name folders too"
         raise FederationError(message)
+    _refuse_unrunnable(project)
     contents = _contents(project)
     try:
         folder.mkdir(parents=True)
@@ -63,6 +64,17 @@ def write_project(project: Project, folder: Path) -> list[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text, mode=0o755 if name.endswith(".sh") else 0o644)
     return [folder / name for name in contents]
+
+
+def _refuse_unrunnable(project: Project) -> None:
+    """Find a study that no site could answer before anybody installs it."""
+    if project.study.scales_share is not None:
+        message = "a study of two stages is published by hand: run `tacit scales` first, and federate the study that it writes"
+        raise FederationError(message)
+    agreed = project.study.secure_sum
+    if agreed is not None and set(agreed.holders) != set(project.holders):
+        message = f"the study's secure_sum is of {', '.join(agreed.holders)}: give --holder for just these"
+        raise FederationError(message)
 
 
 def _contents(project: Project) -> dict[str, str]:
