@@ -49,3 +49,20 @@ def test_no_epsilon_makes_up_for_missing_rows():
 def test_rows_are_needed():
     with pytest.raises(StudyError, match="rows must list"):
         forecast(study_of(), [], [1.0])
+
+
+def test_a_secure_sum_is_forecast_as_one_release_with_the_noise_of_all_shares():
+    keys = {name: letter * 43 + "=" for name, letter in zip("abcd", "ABCD", strict=True)}
+    apart, summed = study_of(), study_of(secure_sum={"holders": keys, "least": 4, "colluding": 0})
+    [alone] = forecast(apart, [8000], [1.0])
+    [together] = forecast(summed, [2000] * 4, [1.0])
+    assert_allclose(together.widths, alone.widths, rtol=1e-6)
+    with pytest.raises(StudyError, match="rows must list 4 to 4 holders"):
+        forecast(summed, [2000], [1.0])
+
+
+def test_two_stages_are_forecast_at_what_the_first_leaves():
+    study = study_of(scales_share=0.2)
+    [found] = forecast(study, [8000], [1.0])
+    [second] = forecast(study_of(), [8000], [study.stages[1]])
+    assert_allclose(found.widths, second.widths)

@@ -55,6 +55,12 @@ def forecast(study: Study, rows: list[int], epsilons: list[float], guess: Guess 
     if not rows or min(rows) < 1:
         message = "rows must list each holder's number of rows, such as 12000,8000,5000"
         raise StudyError(message)
+    agreed = study.secure_sum
+    if agreed is not None and not agreed.least <= len(rows) <= len(agreed.holders):
+        message = (
+            f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: so many may stay in the study's secure_sum"
+        )
+        raise StudyError(message)
     gram = _imagine(study, guess or Guess())
     sampling = expected(study, rows, gram, None)
     return [_compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon) for epsilon in epsilons]

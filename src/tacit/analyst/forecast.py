@@ -16,6 +16,7 @@ from tacit.analyst.methods.noise_aware import fit
 from tacit.analyst.pooled import disagreement_of, precisions
 from tacit.analyst.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
+from tacit.privacy.gaussian import split
 from tacit.privacy.mechanism import Scales
 from tacit.study import Study
 
@@ -24,7 +25,10 @@ Array = NDArray[np.float64]
 
 def expected(study: Study, rows: Sequence[float], gram: Array, epsilons: Sequence[float] | None) -> Posterior:
     """The posterior from the statistics that holders would have, with the noise of each one's ε or, for None, without."""
-    evidence = _evidence(study, np.array(rows, dtype=float), gram, None if epsilons is None else _scales(study, epsilons))
+    scales = None if epsilons is None else _scales(study, epsilons)
+    if study.secure_sum is not None:  # one release, of all rows
+        rows, scales = [sum(rows)], None if epsilons is None else [_of_sum(study, epsilons)]
+    evidence = _evidence(study, np.array(rows, dtype=float), gram, scales)
     return Posterior(study, "noise-aware", fit(evidence, Prior.weak(study.d), Settings()), ())
 
 
@@ -35,7 +39,15 @@ def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:
 
 
 def _scales(study: Study, epsilons: Sequence[float]) -> list[Scales]:
-    return [study.model_copy(update={"epsilon": epsilon}).mechanism().scales for epsilon in epsilons]
+    """Noise of each holder's statistics; those of a study with two stages have the second stage's part of ε."""
+    share, delta = study.scales_share, study.delta
+    spent = epsilons if share is None else [split(epsilon, delta, share)[1] for epsilon in epsilons]
+    return [study.model_copy(update={"epsilon": epsilon}).mechanism().scales for epsilon in spent]
+
+
+def _of_sum(study: Study, epsilons: Sequence[float]) -> Scales:
+    """Noise of a secure sum in which all holders stay."""
+    return study.model_copy(update={"epsilon": min(epsilons)}).summed(len(epsilons)).scales
 
 
 def _evidence(study: Study, n: Array, gram: Array, scales: list[Scales] | None) -> Evidence:

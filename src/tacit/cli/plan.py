@@ -1,6 +1,7 @@
 """`tacit plan`: how wide intervals will be, before anybody publishes."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,8 +38,11 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = [int(count) for count in _numbers(rows, "--rows")]
-    budgets = _numbers(epsilon, "--epsilon") if epsilon else [agreement.epsilon]
+    holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+    if width is not None and not 0 < width < math.inf:
+        message = f"--width must be above 0, such as 0.1; got {width:g}"
+        raise StudyError(message)
+    budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
     guess = Guess(r_squared=r_squared, fill=fill)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = epsilon_for(agreement, holders, width, guess) if width is not None else None
@@ -61,12 +65,15 @@ def plan(
         typer.echo(f"\n{picture}: the same as a picture")
 
 
-def _numbers(text: str, option: str) -> list[float]:
+def _numbers(text: str, option: str, example: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        message = f"{option} must be numbers with commas between, such as 12000,8000,5000; got {text!r}"
-        raise StudyError(message) from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        message = f"{option} must be numbers with commas between, such as {example}; got {text!r}"
+        raise StudyError(message)
+    return numbers
 
 
 def _named(found: "Forecast") -> dict[str, float]:
