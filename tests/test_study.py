@@ -388,3 +388,10 @@ def test_a_holder_may_spend_less_than_agreed_but_not_more():
 def test_a_study_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
         Study.from_document(DOCUMENT).epsilon = 2.0
+
+
+def test_a_misspelt_field_is_named_with_its_file(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(DEMONSTRATION.replace("epsilon =", "epsilom ="), encoding="utf-8")
+    with pytest.raises(StudyError, match=r"study\.toml: epsilom: extra inputs are not permitted"):
+        Study.load(path)

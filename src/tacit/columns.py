@@ -173,7 +173,9 @@ class Feature(Document):
 
 def explain(error: ValidationError) -> str:
     """The first complaint of a validation as one sentence: the field, the rule."""
-    first = error.errors(include_url=False)[0]
+    complaints = error.errors(include_url=False)
+    unknown = [complaint for complaint in complaints if complaint["type"] == "extra_forbidden"]
+    first = (unknown or complaints)[0]  # a misspelt field is both unknown and missing: what was written is easier to find
     field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
     field = field if field.isprintable() else ascii(field)
     rule = first["msg"].removeprefix("Value error, ")

@@ -377,4 +377,8 @@ class Study(Document):
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             message = f"cannot read the study {str(path)!r}: {reason}"
             raise StudyError(message) from None
-        return cls.from_toml(text)
+        try:
+            return cls.from_toml(text)
+        except StudyError as error:
+            message = f"{path}: {error}"
+            raise StudyError(message) from None

@@ -58,7 +58,10 @@ def test_predict_as_json(tacit, house, posterior):
         (["report", "{p}", "--out", "report.pdf"], "must end in .html"),
         (["report", "{p}", "--out", "no/report.html"], "its folder must exist"),
         (["report", "{p}", "--out", "report.html", "--interval", "0"], "between 0 and 1"),
-        (["report", "absent.parquet", "--out", "report.html"], "cannot read the posterior"),
+        (["report", "absent.parquet", "--out", "report.html"], "cannot read the posterior 'absent.parquet': there is no such file"),
+        (["plan", "study.toml", "--rows", "nan"], "--rows must be numbers"),
+        (["plan", "study.toml", "--rows", "1e400"], "--rows must be numbers"),
+        (["plan", "study.toml", "--rows", "500", "--width", "-1"], "--width must be above 0"),
     ],
     ids=lambda value: " ".join(value[:1] + value[3:]) if isinstance(value, list) else "",
 )
@@ -78,6 +81,13 @@ def test_report_writes_a_page(tacit, house, posterior):
     text = (house / "report.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
     assert "95 % interval" in text
+
+
+def test_report_as_json(tacit, house, posterior):
+    code, out, _ = tacit("report", posterior, "--out", "report.html", "--json")
+    assert code == 0
+    assert json.loads(out)["report"] == "report.html"
+    assert (house / "report.html").exists()
 
 
 def test_the_same_posterior_gives_the_same_page(tacit, house, posterior):

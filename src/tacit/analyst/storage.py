@@ -64,7 +64,8 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
         )
     except OSError as error:
-        message = f"cannot read the posterior {str(path)!r}: {error.strerror or 'it is not a Parquet file'}"
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or "it is not a Parquet file"
+        message = f"cannot read the posterior {str(path)!r}: {reason}"
         raise PosteriorError(message) from None
     except (pa.ArrowException, KeyError, ValueError, TypeError, StudyError):
         message = f"{str(path)!r} is not a posterior that `tacit fit` wrote, or is damaged"

@@ -1,17 +1,21 @@
 """`tacit report`: a posterior as a page for everybody."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tacit.cli.fit import Probability
+from tacit.cli.publish import Json
 
 
 def report(
     posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
     out: Annotated[Path, typer.Option(help="File for the page, ending in .html.")],
     probability: Probability = 0.9,
+    *,
+    as_json: Json = False,
 ) -> None:
     """Write one page that a reader who is no statistician can open, print and keep: findings, guarantee, predictions, and how to redo it.
 
@@ -27,5 +31,9 @@ def report(
         message = f"a report's name must end in .html; got {out.name!r}"
         raise PosteriorError(message)
     refuse_unwritable(out)
-    Posterior.load(posterior).report(out, probability)
+    found = Posterior.load(posterior)
+    found.report(out, probability)
+    if as_json:
+        typer.echo(json.dumps({"report": str(out), "study": found.study.hash, "method": found.method, "probability": probability}))
+        return
     typer.echo(f"{out}: open it in a browser, or print it; it holds all it needs")

@@ -27,7 +27,7 @@ def stream(
     dataset: Annotated[str, typer.Option(help="Which data set pays: tables about the same persons share one.")] = "default",
     epsilon: Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")] = None,
     delta: Annotated[float | None, typer.Option(help="Spend less than the study's delta.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Private key to sign each release with (see `tacit key new`).")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Private key to sign each release with (see `tacit key new`).")] = None,
     batches_per_person: Annotated[
         int, typer.Option(help="Most batches that one person's rows may be in; the ledger is charged for so many at once.")
     ] = 1,
@@ -56,7 +56,7 @@ def stream(
     agreement = Study.load(study)
     book = Ledger(ledger or default_path())
     path = None if source == "-" else Path(source)
-    if log.resolve() in {file.resolve() for file in (study, book.path, path) if file is not None}:
+    if log.resolve() in {file.resolve() for file in (study, book.path, path, sign) if file is not None}:
         message = f"--log {str(log)!r} would be mixed with what is read: choose another file"
         raise ReleaseError(message)
     say: Callable[[str], None] = (lambda _line: None) if as_json else typer.echo
@@ -72,7 +72,7 @@ def stream(
             dataset=dataset,
             epsilon=epsilon,
             delta=delta,
-            key=key,
+            key=sign,
             batches_per_person=batches_per_person,
             publish_rest=publish_rest,
             on_start=lambda charge: say(_unit(charge, batches_per_person)),
