@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import tacit
-from tacit.errors import BudgetError, StudyError
+from tacit.errors import BudgetError, PriorError, StudyError
 from tacit.estimator import PrivacyWarning, PrivateBayesianRegression
 from tacit.privacy.gaussian import compose, mu_of
 
@@ -157,11 +157,12 @@ def test_a_fit_keeps_no_row():
         ({"response_range": 3}, "a range must be a pair of numbers"),
         ({"epsilon": 0}, "epsilon: input should be greater than or equal to 0.001"),
         ({"relation": "swap"}, "relation: input should be"),
+        ({"prior": "vague"}, "prior must be one of weak, paper"),
     ],
 )
 def test_each_wrong_parameter_is_refused_in_one_sentence_before_anything_is_spent(fields, sentence):
     budget = tacit.Budget(epsilon=1.0, delta=DELTA)
-    with pytest.raises(StudyError, match=sentence):
+    with pytest.raises((StudyError, PriorError), match=sentence):
         estimator(**fields, budget=budget).fit(*rows(count=50))
     assert budget.charges == ()
 

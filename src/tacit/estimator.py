@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.analyst.collection import Collection
-from tacit.analyst.fit import fit
+from tacit.analyst.fit import fit, prior_of
 from tacit.analyst.outcome import Mixture
 from tacit.budget import Budget
 from tacit.errors import BudgetError, StudyError, TacitError
@@ -102,6 +102,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         """Spend (ε, δ) on the rows and infer the posterior."""
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         study = self._study()
+        prior_of(self.prior, study)  # a wrong one is found before anything is paid
         statistics = statistics_of(study, [_batch(study, x, response)])
         self._charge(study)
         sampler = None if self.random_state is None else seeded(_generator(self.random_state))

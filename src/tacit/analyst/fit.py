@@ -14,6 +14,7 @@ from tacit.analyst.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.prior_file import load_prior, prior_named
 from tacit.errors import MethodError, PriorError
+from tacit.study import Study
 
 DEFAULT_METHOD = "noise-aware"
 _ASK_FOR = {
@@ -39,7 +40,7 @@ def fit(
     evidence = collection.evidence
     _check_needs(chosen, collection)
     _check_settings(settings)
-    law = _prior(prior, collection)
+    law = prior_of(prior, collection.study)
     outcome = chosen.fit(evidence, law, settings)
     return Posterior(
         study=collection.study,
@@ -67,12 +68,13 @@ def _options(method: str, prior: Prior | str | Path, settings: Settings, *, samp
     return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in options.items())
 
 
-def _prior(prior: Prior | str | Path, collection: Collection) -> Prior:
+def prior_of(prior: Prior | str | Path, study: Study) -> Prior:
+    """A prior as it was given, by its name or from its file, which must fit the study."""
     if not isinstance(prior, Prior):
         is_file = isinstance(prior, Path) or prior.endswith(".toml")
-        prior = load_prior(prior, collection.study.columns) if is_file else prior_named(str(prior), collection.study.d)
-    if prior.d != collection.study.d:
-        message = f"the prior has {prior.d} coefficients, the study {collection.study.d}"
+        prior = load_prior(prior, study.columns) if is_file else prior_named(str(prior), study.d)
+    if prior.d != study.d:
+        message = f"the prior has {prior.d} coefficients, the study {study.d}"
         raise PriorError(message)
     return prior
 
