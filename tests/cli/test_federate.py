@@ -112,7 +112,6 @@ def test_init_overwrites_nothing(tacit, house):
 
 
 def test_keys_are_made_once_and_kept_from_others(tacit, house):
-    (house / "keys").mkdir()
     code, out, _ = tacit("federate", "keys", "--out", "keys")
     assert code == 0
     assert (house / "keys/node.key.pub").read_text().startswith("ecdsa-sha2-nistp384 ")
@@ -137,6 +136,7 @@ def test_check_says_what_a_policy_allows_and_what_is_missing(tacit, site):
 
 def test_a_data_officer_sees_a_request_and_decides(tacit, site, monkeypatch):
     assert "no study was asked for" in tacit("federate", "approve", site)[1]
+    assert "exclude each other" in tacit("federate", "approve", site, "x", "--yes", "--refuse")[2]
     study = Study.from_toml(STUDY)
     requests = Requests(Policy.load(site).requests)
     requests.ask(study)

@@ -116,6 +116,9 @@ def approve(
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Requests
 
+    if yes and refuse:
+        message = "--yes and --refuse exclude each other: give one of them"
+        raise FederationError(message)
     allowed = Policy.load(policy)
     requests = Requests(allowed.requests)
     if study is None:

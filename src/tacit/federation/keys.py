@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +28,14 @@ class Keys:
 
 
 def write_keys(folder: Path) -> Keys:
-    """Write new keys into a folder; none is ever overwritten."""
+    """Write new keys into a folder, which is made where it is not there; none is ever overwritten."""
     node, public, sign, secret = (folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret"))
     for path in (node, public, sign, secret):
         if os.path.lexists(path):
             message = f"{str(path)!r} exists already: a key is never overwritten; move it away first"
             raise FederationError(message)
+    with suppress(OSError):  # writing says what is wrong
+        folder.mkdir(parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP384R1())
     write_whole(node, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), mode=0o600)
     write_whole(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
