@@ -57,6 +57,32 @@ def test_nothing_that_a_command_reads_or_keeps_is_overwritten(tacit, house, argu
     assert {path.name: path.read_bytes() for path in house.iterdir()} == before
 
 
+def test_a_table_without_a_row_costs_nothing_where_the_number_of_rows_is_public(tacit, house):
+    (house / "table.csv").write_text("age,bmi,sex,admission,days\n", encoding="utf-8")
+    code, _, err = tacit(*PUBLISH)
+    assert (code, err) == (2, "tacit: the table has no row: nothing was published or paid; check the files or the query\n")
+    assert not (house / "ledger.db").exists()
+    study = (house / "study.toml").read_text(encoding="utf-8")
+    (house / "study.toml").write_text(study.replace("replace-one", "add-remove"), encoding="utf-8")
+    assert tacit(*PUBLISH)[0] == 0  # a refusal would tell the number
+
+
+def test_a_paid_release_that_cannot_be_written_is_said_to_be_in_the_ledger(tacit, house, monkeypatch):
+    from tacit.errors import ReleaseError
+    from tacit.release import Release
+
+    def fail(_release, path):
+        raise ReleaseError(f"cannot write {str(path)!r}: No space left on device")  # noqa: EM102, TRY003
+
+    monkeypatch.setattr(Release, "save", fail)
+    code, _, err = tacit(*PUBLISH)
+    assert code == 2
+    assert "No space left on device; it is paid and in the ledger" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(house)
+    assert tacit("ledger", "export", 1, "--ledger", "ledger.db", "--out", "north.json")[0] == 0
+
+
 def test_the_doctor_finds_a_sound_house_sound(tacit):
     code, out, _ = tacit("doctor")
     assert code == 0

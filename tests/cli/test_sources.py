@@ -68,3 +68,12 @@ def test_a_database_is_not_overwritten(tacit, ward):
     assert code == 2
     assert "would overwrite what is read" in err
     assert (ward / "t.db").read_bytes() == before
+
+
+def test_nothing_but_an_earlier_release_is_overwritten(tacit, ward):
+    (ward / "other.csv").write_text("rows that a query may read\n", encoding="utf-8")
+    code, _, err = tacit("publish", "study.toml", *QUERY, "--holder", "north", "--out", "other.csv")
+    assert (code, err) == (2, "tacit: 'other.csv' exists already and is no release: choose another --out, or remove it\n")
+    assert not (ward / "ledger.db").exists()
+    for dataset in ("a", "b"):
+        assert tacit("publish", "study.toml", *QUERY, "--holder", "north", "--out", "north.json", "--dataset", dataset)[0] == 0

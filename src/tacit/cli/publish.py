@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tacit.errors import ReleaseError
+
 if TYPE_CHECKING:
     from tacit.holder.encode import Diagnostics
 
@@ -70,6 +72,7 @@ def publish(
     diagnostics = Diagnostics() if local_diagnostics else None
     refuse_unwritable(out)
     refuse_overwriting(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
+    _refuse_foreign(out)
     source = source_of(asked, agreement)
     with rows_bar(getattr(source, "rows", None)) as on_rows:
         release = (publish_scales if stage == "scales" else publish_table)(
@@ -85,7 +88,11 @@ def publish(
             diagnostics=diagnostics,
             on_rows=on_rows,
         )
-    release.save(out)
+    try:
+        release.save(out)
+    except ReleaseError as error:
+        message = f"{error}; it is paid and in the ledger: `tacit ledger show` gives its number, `tacit ledger export` writes it elsewhere"
+        raise ReleaseError(message) from None
     if diagnostics is not None:
         _show(diagnostics)
     account = next(account for account in book.accounts() if account.dataset == dataset)
@@ -105,6 +112,20 @@ def publish(
     typer.echo(f"{out}: the release of {holder!r} for study {agreement.name!r}; this file, and nothing else, may leave the house")
     typer.echo(f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, by data set {dataset!r} in {book.path}")
     typer.echo(f"spent in all: epsilon = {account.epsilon_spent:.4g}; left: {account.epsilon_left:.4g} of {account.epsilon:g}")
+
+
+def _refuse_foreign(out: Path) -> None:
+    """A query or a Spark table may read any file: nothing is overwritten but an earlier release."""
+    if not out.is_file():
+        return
+    try:
+        with out.open("rb") as file:
+            begin = file.read(64)
+    except OSError:
+        begin = b"what may not be read"
+    if begin and b'"format": "tacit-' not in begin:
+        message = f"{str(out)!r} exists already and is no release: choose another --out, or remove it"
+        raise ReleaseError(message)
 
 
 def _show(diagnostics: "Diagnostics") -> None:

@@ -62,6 +62,7 @@ def publish(
     purpose = Purpose(holder, dataset, epsilon, delta)
     mechanism = study.mechanism(epsilon, delta)
     statistics = total_of(STATISTICS, study, table, diagnostics=diagnostics, on_rows=on_rows)
+    _refuse_empty(study, statistics)
     _refuse_unpublishable(study, statistics)
     check_sampler()
     number = ledger.charge(_charge(study, purpose, mechanism), study.relation, again=again)
@@ -136,6 +137,13 @@ def _refuse_sum(study: Study) -> None:
     if study.secure_sum is not None:
         message = "this study publishes a secure sum alone: a share by itself would not be private; run it as a federation"
         raise StudyError(message)
+
+
+def _refuse_empty(study: Study, statistics: Statistics) -> None:
+    """Only where the number of rows is public: else a refusal would tell it."""
+    if statistics.n == 0 and study.count in {"exact", "public"}:
+        message = "the table has no row: nothing was published or paid; check the files or the query"
+        raise TableError(message)
 
 
 def _refuse_unpublishable(study: Study, statistics: Statistics) -> None:

@@ -107,7 +107,10 @@ class Design:
         unseen = pc.and_(pc.is_valid(values), pc.is_null(found))
         substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
         if feature.other is None and pc.any(unseen).as_py():
-            message = f'column {feature.name!r} holds a level that the study does not list: add it to levels, or give other = "…"'
+            message = (
+                f"column {feature.name!r} holds a level that the study does not list: correct the table, or agree on a study that lists it"
+                ' or has other = "…"'
+            )
             raise TableError(message)
         found = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), found)
         missing = substitute if self.study.missing == "impute" else -1
