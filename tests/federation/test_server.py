@@ -76,12 +76,12 @@ def test_five_sites_give_a_posterior(tmp_path):
     assert [node["state"] for node in record["nodes"]] == ["released"] * 5
 
 
-def test_a_formulas_study_gives_all_but_the_report(tmp_path):
+def test_a_formulas_study_gives_all_files_too(tmp_path):
     study = changed(terms=[{"product": [feature.name]} for feature in STUDY.features])
     grid = LocalGrid({1: site(tmp_path, rows=3000)})
     order = Order(terms(study=study), tmp_path / "out", "noise-aware", "weak")
     federate(grid, order)
-    assert {path.name for path in order.out.iterdir()} == {"releases", "federation.json", "posterior.parquet", "summary.txt"}
+    assert {path.name for path in order.out.iterdir()} == {"releases", "federation.json", "posterior.parquet", "summary.txt", "report.html"}
 
 
 def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):

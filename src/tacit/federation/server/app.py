@@ -20,7 +20,7 @@ from tacit.analyst.fit import fit
 from tacit.analyst.posterior import Posterior
 from tacit.analyst.report import write_report
 from tacit.document import write_whole
-from tacit.errors import FederationError, PosteriorError
+from tacit.errors import FederationError
 from tacit.federation.server.ask import Patience, Standing
 from tacit.federation.server.gather import Terms, enough, gather
 from tacit.federation.server.sum import Sum
@@ -90,11 +90,8 @@ def federate(grid: Grid, order: Order) -> Posterior:
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
-    LOG.info("%d releases; posterior and summary are in %s", len(releases), order.out)
-    try:
-        write_report(posterior, order.out / "report.html")
-    except PosteriorError as error:  # a formula's: all else is there
-        LOG.warning("no report: %s", error)
+    write_report(posterior, order.out / "report.html")
+    LOG.info("%d releases; posterior, summary and report are in %s", len(releases), order.out)
     return posterior
 
 
