@@ -17,7 +17,7 @@ STUDY = Study.from_document(
         "epsilon": 1.0,
         "delta": 1e-6,
         "response": {"name": "days", "range": [0, 30]},
-        "features": [{"name": "age", "range": [18, 100]}, {"name": "sex", "levels": ["female", "male"]}],
+        "features": [{"name": "age", "range": [18, 100]}, {"name": "sex", "levels": ["female", "male"], "other": "male"}],
     }
 )
 SLOPE = 0.1

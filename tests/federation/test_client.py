@@ -49,6 +49,19 @@ def test_asking_again_gives_the_same_release_and_costs_nothing(tmp_path):
     assert len(charges(policy)) == 1
 
 
+SEX = {"name": "sex", "levels": ["female", "male"]}
+
+
+@pytest.mark.parametrize("telling", [{"features": [SEX]}, {"missing": "refuse"}], ids=["levels without other", "missing refused"])
+def test_a_study_that_rows_could_refuse_waits_for_a_person(tmp_path, telling):
+    study = changed(**telling)
+    asked = request_of(study_toml(study))
+    unattended, named = make_site(tmp_path / "unattended"), make_site(tmp_path / "named", studies=[study.hash])
+    assert ask(unattended, asked) == Answer("waiting", Reason.WAITING)
+    assert charges(unattended) == []
+    assert ask(named, asked).state == "released"
+
+
 def test_a_site_that_died_after_paying_answers_without_paying_again(tmp_path, monkeypatch):
     policy = make_site(tmp_path, most={"epsilon_in_all": 1.0})
     with monkeypatch.context() as patch:

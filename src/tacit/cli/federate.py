@@ -93,7 +93,7 @@ def _policy_words(policy: "Policy") -> str:
         f"columns   {', '.join(policy.columns) if policy.columns else 'any that a study names'}",
         f"budget    {most.epsilon:g} per study at delta = {most.delta:g}; {most.epsilon_in_all:g} in all at {most.delta_in_all:g}",
         f"rows      {f'nothing is published about fewer than {policy.least_rows}' if policy.least_rows else 'any number'}",
-        f"approval  {'a person approves each study' if policy.approval else 'none: whatever the policy allows is published at once'}",
+        f"approval  {_approval(policy)}",
         f"signed    {f'with {policy.key}' if policy.key else 'no: anybody could claim to be this holder'}",
         f"ledger    {policy.ledger}; requests beside it, in {policy.requests}",
     ]
@@ -133,6 +133,10 @@ def approve(
     if yes or refuse:
         request = requests.decide(request, "refused" if refuse else "approved")
     typer.echo(json.dumps(_request_facts(request)) if as_json else f"study {request.agreement().name!r}: {request.decision}")
+
+
+def _approval(policy: "Policy") -> str:
+    return "a person approves each study" if policy.approval else "only of studies that could be refused for what rows say"
 
 
 def _list(requests: "list[Request]", *, as_json: bool) -> None:

@@ -59,7 +59,7 @@ def _release(study: Study, policy: Policy) -> Answer:
     if (stored := ledger.released(policy.dataset, study.hash)) is not None:
         LOG.info("study %r: the release that was published before is given again, at no cost", study.name)
         return Answer("released", release=stored)
-    if policy.approval and (pending := _pending(study, policy)) is not None:
+    if policy.asks_a_person(study) and (pending := _pending(study, policy)) is not None:
         return pending
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
     release = publish(study, _table(study, policy), holder=policy.holder, ledger=ledger, dataset=policy.dataset, key=policy.key)
@@ -69,7 +69,7 @@ def _release(study: Study, policy: Policy) -> Answer:
 
 def _sum(study: Study, step: Step, policy: Policy) -> Answer:
     """One round of a secure sum; its first needs what a release needs, and the third pays."""
-    if policy.approval and (pending := _pending(study, policy)) is not None:
+    if policy.asks_a_person(study) and (pending := _pending(study, policy)) is not None:
         return pending
     if policy.key is None:
         return _refuse(Reason.SITE, "a secure sum needs a key in the policy")

@@ -17,7 +17,8 @@
     delta_in_all = 1e-6
 
 Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its name, and ask for `columns`
-only; one of the two may be left out, not both.
+only; one of the two may be left out, not both. Without `approval` a person is asked all the same where a study that is not named by
+its hash could be refused for what rows say.
 """
 
 import tomllib
@@ -96,6 +97,15 @@ class Policy(Document):
     def requests(self) -> Path:
         """The folder, beside the ledger, of requests that wait for a person or were decided by one."""
         return Path(self.ledger).with_name("requests")
+
+    def asks_a_person(self, study: Study) -> bool:
+        """Whether a person must approve: always, or where a study could be refused for what rows say.
+
+        Such a refusal costs no budget, so whoever may ask for any study could learn by it which levels occur, and whether values
+        are missing. A study that the policy names by its hash was seen by a person already.
+        """
+        telling = study.missing == "refuse" or any(feature.levels is not None and feature.other is None for feature in study.features)
+        return self.approval or (telling and study.hash not in (self.studies or ()))
 
     def objection(self, study: Study) -> Reason:
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
