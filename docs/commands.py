@@ -5,8 +5,8 @@ python docs/commands.py
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 from typer.main import get_command
 
 from tacit.cli import app
@@ -21,16 +21,16 @@ words. [Exit codes](files.md#exit-codes). Completion: `tacit --install-completio
 SHARED = {"quiet", "help"}
 
 
-def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's commands have no public class
     """Every command with its whole name, groups opened."""
-    if isinstance(command, click.Group):
+    if hasattr(command, "commands"):
         for inner in command.commands.values():
             yield from commands(inner, f"{name} {inner.name}")
     else:
         yield name, command
 
 
-def section(name: str, command: click.Command) -> str:
+def section(name: str, command: Any) -> str:  # noqa: ANN401
     """A command's help and its parameters as a table."""
     lines = [f"## `{name}`", "", (command.help or "").strip(), ""]
     rows = [row(parameter) for parameter in command.params if parameter.name not in SHARED]
@@ -39,9 +39,9 @@ def section(name: str, command: click.Command) -> str:
     return "\n".join(lines)
 
 
-def row(parameter: click.Parameter) -> str:
+def row(parameter: Any) -> str:  # noqa: ANN401
     """One argument or option."""
-    if isinstance(parameter, click.Option):
+    if parameter.param_type_name == "option":
         needed = " (needed)" if parameter.required else ""
         names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts)) + needed
         default = f" Default: `{parameter.default}`." if _is_told(parameter) else ""
@@ -51,7 +51,7 @@ def row(parameter: click.Parameter) -> str:
     return f"| {names} | {text}{default} |"
 
 
-def _is_told(option: click.Option) -> bool:
+def _is_told(option: Any) -> bool:  # noqa: ANN401
     return not (option.is_flag or option.default in (None, (), []) or callable(option.default))
 
 

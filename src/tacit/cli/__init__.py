@@ -6,7 +6,7 @@ import sys
 import typer
 
 from tacit.cli import demo, doctor, federate, fit, follow, key, ledger, plan, predict, publish, report, scales, stream, study
-from tacit.cli.command import Command, every_command
+from tacit.cli.command import every_command, with_quiet
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -33,7 +33,8 @@ app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 for command in every_command(app):
-    command.cls = Command
+    if command.callback is not None:
+        command.callback = with_quiet(command.callback)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001

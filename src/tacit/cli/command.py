@@ -1,34 +1,37 @@
 """What every command has in common: `--quiet`."""
 
 import contextlib
+import functools
+import inspect
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Annotated, Any
 
-import click
 import typer
-from typer.core import TyperCommand
 from typer.models import CommandInfo
 
-_QUIET = "tacit.quiet"
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors: no progress, no result (other than --json).")]
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
-class Command(TyperCommand):
-    """A command that can be told to say nothing but errors, and the JSON that was asked for."""
+def with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same command, which can be told to say nothing but errors, and the JSON that was asked for."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of its parent
-        super().__init__(*arguments, **options)
-        text = "Say nothing but errors: no progress, no result (other than --json)."
-        self.params.append(click.Option(["--quiet", "-q"], is_flag=True, expose_value=False, callback=_remember, help=text))
+    @functools.wraps(function)
+    def command(*arguments: Any, quiet: bool = False, **options: Any) -> Any:  # noqa: ANN401 - those of the command
+        token = _quiet.set(quiet)
+        try:
+            with quietly() if quiet and not options.get("as_json") else contextlib.nullcontext():
+                return function(*arguments, **options)
+        finally:
+            _quiet.reset(token)
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
-        """Run the command, its words going nowhere if it is to be quiet."""
-        with quietly() if is_quiet() and not ctx.params.get("as_json") else contextlib.nullcontext():
-            return super().invoke(ctx)
-
-
-def _remember(ctx: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-    ctx.meta[_QUIET] = value
+    signature = inspect.signature(function)
+    option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    setattr(command, "__signature__", signature.replace(parameters=[*signature.parameters.values(), option]))  # noqa: B010 - not in its type
+    command.__annotations__ = {**function.__annotations__, "quiet": Quiet}
+    return command
 
 
 @contextlib.contextmanager
@@ -40,8 +43,7 @@ def quietly() -> Iterator[None]:
 
 def is_quiet() -> bool:
     """Whether the running command was told to be quiet."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_QUIET))
+    return _quiet.get()
 
 
 def every_command(app: typer.Typer) -> Iterator[CommandInfo]:
