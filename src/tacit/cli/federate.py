@@ -129,7 +129,7 @@ def approve(
         typer.echo(_request_words(request, allowed))
     if not (yes or refuse):
         yes = typer.confirm("\nApprove it?")
-        refuse = not yes and typer.confirm("Refuse it for good? (no: it goes on waiting)")
+        refuse = not yes and typer.confirm("Refuse it? (no: it goes on waiting)")
     if yes or refuse:
         request = requests.decide(request, "refused" if refuse else "approved")
     typer.echo(json.dumps(_request_facts(request)) if as_json else f"study {request.agreement().name!r}: {request.decision}")
