@@ -1,7 +1,7 @@
 """Requests that a person decides on: one small file each, in a folder beside the ledger.
 
 A request is named by its study's hash. It is written, whole and durably, when a study is first asked for, and written
-again when the data officer approves or refuses; what was decided stays.
+again when the data officer approves or refuses; what was decided stays until a person decides otherwise.
 """
 
 import os
