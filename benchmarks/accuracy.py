@@ -28,14 +28,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments lie beside this folder, outside the package
+sys.path.insert(
+    0, str(Path(__file__).parents[1])
+)  # the experiments lie beside this folder, outside the package
 
 from experiments.data import prepared
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.method import Settings
+from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
-from tacit.holder.publish import Purpose, privatise
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.rows.table import table_of
 from tacit.simulation import seeded
@@ -52,7 +55,12 @@ PRINTED = {  # fixed-s-fast in the paper's table: its best or equal-best method 
     ("AirQuality", 5): 0.0099,
     ("AirQuality", 10): 0.0117,
 }
-BEST_PRINTED = PRINTED | {("PowerPlant", 1): 0.0128, ("PowerPlant", 5): 0.0133, ("PowerPlant", 10): 0.0142, ("BikeSharing", 1): 0.0020}
+BEST_PRINTED = PRINTED | {
+    ("PowerPlant", 1): 0.0128,
+    ("PowerPlant", 5): 0.0133,
+    ("PowerPlant", 10): 0.0142,
+    ("BikeSharing", 1): 0.0020,
+}
 SETS = ("PowerPlant", "BikeSharing", "AirQuality")
 RATIO_BAR = 40.0
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -65,12 +73,17 @@ def train_and_test(folder: Path, name: str) -> Data:
     return x[:cut], y[:cut], x[cut:], y[cut:]
 
 
-def study_of(x: np.ndarray, relation: str, delta: float, *, typical: bool, release: dict[str, object]) -> Study:
+def study_of(
+    x: np.ndarray, relation: str, delta: float, *, typical: bool, release: dict[str, object]
+) -> Study:
     reach = [float(np.abs(column).max()) for column in x.T]
     features = []
     for k, most in enumerate(reach):
         feature: dict[str, object] = {"name": f"x{k}", "range": [-most, most]}
-        features.append(feature | ({"typical": [-min(most, math.sqrt(3)), min(most, math.sqrt(3))]} if typical else {}))
+        features.append(
+            feature
+            | ({"typical": [-min(most, math.sqrt(3)), min(most, math.sqrt(3))]} if typical else {})
+        )
     return Study.from_document(
         {
             "name": "benchmark",
@@ -97,7 +110,9 @@ def paper_study(x: np.ndarray, relation: str, delta: float) -> tuple[Study, floa
         "smallest_eigenvalue": True,
     }
     same = np.full((1, x.shape[1]), scale)
-    return study_of(same, relation, delta, typical=False, release=form | {"response_square": False}), scale
+    return study_of(
+        same, relation, delta, typical=False, release=form | {"response_square": False}
+    ), scale
 
 
 def holders_of(study: Study, x: np.ndarray, y: np.ndarray, holders: int) -> list[Statistics]:
@@ -105,9 +120,11 @@ def holders_of(study: Study, x: np.ndarray, y: np.ndarray, holders: int) -> list
     return [statistics_of(study, table_of(part, study).batches()) for part in parts]
 
 
-def collection_of(study: Study, statistics: list[Statistics], rng: np.random.Generator):  # noqa: ANN201
+def collection_of(study: Study, statistics: list[Statistics], rng: np.random.Generator):
     sampler = seeded(rng)
-    releases = [privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(statistics)]
+    releases = [
+        privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(statistics)
+    ]
     return collect(releases, allow_simulated=True)
 
 
@@ -129,32 +146,47 @@ def cell(data: Data, relation: str, holders: int, runs: int) -> dict[str, list[f
         collection = collection_of(ours, ours_parts, rng)
         for method in ("noise-aware", "fixed-s-fast"):
             score(method, fit(collection, method).mean("user")[-d:])
-        gram, moment = collection.evidence.grams.sum(axis=0), collection.evidence.moments.sum(axis=0)
+        gram, moment = (
+            collection.evidence.grams.sum(axis=0),
+            collection.evidence.moments.sum(axis=0),
+        )
         halves = np.array([feature.mapping[1] for feature in ours.features])
         score("ridge", best_ridge(gram, moment, x_test / halves, y_test) / halves)
         collection = collection_of(paper, paper_parts, rng)
         settings = Settings(noise_variance=0.5 / 19)
-        score("paper", fit(collection, "fixed-s-fast", prior=prior, settings=settings).mean("scaled") / scale)
+        score(
+            "paper",
+            fit(collection, "fixed-s-fast", prior=prior, settings=settings).mean("scaled") / scale,
+        )
         score("ada-ssp", fit(collection, "ada-ssp").mean("scaled") / scale)
     return errors
 
 
-def best_ridge(gram: np.ndarray, moment: np.ndarray, x_test: np.ndarray, y_test: np.ndarray) -> np.ndarray:
+def best_ridge(
+    gram: np.ndarray, moment: np.ndarray, x_test: np.ndarray, y_test: np.ndarray
+) -> np.ndarray:
     size = abs(np.trace(gram))
-    found = [np.linalg.solve(gram + share * size * np.eye(len(moment)), moment) for share in np.geomspace(1e-4, 10, 40)]
+    found = [
+        np.linalg.solve(gram + share * size * np.eye(len(moment)), moment)
+        for share in np.geomspace(1e-4, 10, 40)
+    ]
     return min(found, key=lambda theta: float(np.mean((y_test - x_test @ theta) ** 2)))
 
 
 def diffprivlib_error(data: Data, runs: int) -> float:
     try:
         from diffprivlib.models import LinearRegression
-    except ImportError:  # not installed, or not with a scikit-learn it knows: pip install 'tacit[bench]'
+    except (
+        ImportError
+    ):  # not installed, or not with a scikit-learn it knows: pip install 'tacit[bench]'
         return math.nan
     x, y, x_test, y_test = data
     bounds = (x.min(axis=0), x.max(axis=0))
     errors = []
     for run in range(runs):
-        model = LinearRegression(epsilon=1.0, bounds_X=bounds, bounds_y=(-1.0, 1.0), random_state=run).fit(x, y)
+        model = LinearRegression(
+            epsilon=1.0, bounds_X=bounds, bounds_y=(-1.0, 1.0), random_state=run
+        ).fit(x, y)
         errors.append(float(np.mean((y_test - model.predict(x_test)) ** 2)))
     return float(np.mean(errors))
 
@@ -170,18 +202,27 @@ def compare(folder: Path, runs: int) -> bool:
             x, y, x_test, y_test = data
             floor = float(np.mean((y_test - x_test @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2))
             for holders in (1, 5, 10):
-                errors = {method: float(np.mean(values)) for method, values in cell(data, relation, holders, runs).items()}
+                errors = {
+                    method: float(np.mean(values))
+                    for method, values in cell(data, relation, holders, runs).items()
+                }
                 errors["diffprivlib"] = diffprivlib_error(data, runs) if holders == 1 else math.nan
                 ratio = (errors["paper"] - floor) / (errors["noise-aware"] - floor)
                 logs.append(math.log(ratio))
-                met &= round(errors["noise-aware"], 4) <= BEST_PRINTED[name, holders]  # printed to four places
+                met &= (
+                    round(errors["noise-aware"], 4) <= BEST_PRINTED[name, holders]
+                )  # printed to four places
                 order = ("noise-aware", "fixed-s-fast", "ridge", "paper", "ada-ssp", "diffprivlib")
                 cells = " ".join(f"{errors[method]:>12.5f}" for method in order)
-                lines.append(f"{relation:<12}{name:<12}{holders:>3}{floor:>9.5f}{BEST_PRINTED[name, holders]:>9.4f} {cells}{ratio:>8.1f}")
+                lines.append(
+                    f"{relation:<12}{name:<12}{holders:>3}{floor:>9.5f}{BEST_PRINTED[name, holders]:>9.4f} {cells}{ratio:>8.1f}"
+                )
                 print(lines[-1], flush=True)
         mean = math.exp(float(np.mean(logs)))
         met &= mean >= RATIO_BAR
-        lines.append(f"{relation}: excess of paper over ours, geometric mean {mean:.1f} (bar {RATIO_BAR:g})")
+        lines.append(
+            f"{relation}: excess of paper over ours, geometric mean {mean:.1f} (bar {RATIO_BAR:g})"
+        )
     head = f"{'relation':<12}{'set':<12}{'J':>3}{'floor':>9}{'printed':>9} {'noise-aware':>12} {'fixed-s-fast':>12} {'ridge':>12}"
     print("\n" + head + f" {'paper':>12} {'ada-ssp':>12} {'diffprivlib':>12}{'ratio':>8}")
     print("\n".join(lines))
@@ -205,7 +246,9 @@ def beijing(folder: Path, runs: int) -> None:
     """Twelve stations as twelve holders, public ranges: R² of PM2.5 on nine features, on a tenth of rows held out."""
     table = pyarrow.csv.read_csv(folder / "beijing_air_12sites.csv.gz")
     names = [*BEIJING, "PM2.5"]
-    columns = np.column_stack([table[name].to_numpy(zero_copy_only=False).astype(float) for name in names])
+    columns = np.column_stack(
+        [table[name].to_numpy(zero_copy_only=False).astype(float) for name in names]
+    )
     stations = np.asarray(table["station"])
     held_out = np.arange(len(columns)) % 10 == 0
     test = columns[held_out & ~np.isnan(columns).any(axis=1)]
@@ -215,7 +258,9 @@ def beijing(folder: Path, runs: int) -> None:
     beta = np.linalg.lstsq(design, whole[:, -1], rcond=None)[0]
 
     def r_squared(beta: np.ndarray) -> float:
-        return 1 - float(np.mean((test[:, -1] - beta[0] - test[:, :-1] @ beta[1:]) ** 2) / test[:, -1].var())
+        return 1 - float(
+            np.mean((test[:, -1] - beta[0] - test[:, :-1] @ beta[1:]) ** 2) / test[:, -1].var()
+        )
 
     print(f"\nBeijing, 12 stations, {len(train)} rows: R² without privacy {r_squared(beta):.4f}")
     for epsilon in (0.1, 0.5, 1.0, 3.0):
@@ -225,21 +270,35 @@ def beijing(folder: Path, runs: int) -> None:
                 "epsilon": epsilon,
                 "delta": 1e-6,
                 "response": {"name": "PM2.5", "range": [0, 1000]},
-                "features": [{"name": name, "range": bounds, "typical": typical} for name, (bounds, typical) in BEIJING.items()],
+                "features": [
+                    {"name": name, "range": bounds, "typical": typical}
+                    for name, (bounds, typical) in BEIJING.items()
+                ],
             }
         )
         parts = [
-            statistics_of(study, table_of(train[stations[~held_out] == station], study).batches()) for station in sorted(set(stations))
+            statistics_of(study, table_of(train[stations[~held_out] == station], study).batches())
+            for station in sorted(set(stations))
         ]
         found = {
-            method: [r_squared(fit(collection_of(study, parts, np.random.default_rng(run)), method).mean()) for run in range(runs)]
+            method: [
+                r_squared(
+                    fit(collection_of(study, parts, np.random.default_rng(run)), method).mean()
+                )
+                for run in range(runs)
+            ]
             for method in ("noise-aware", "fixed-s-fast")
         }
-        print(f"epsilon {epsilon:g}: " + ", ".join(f"{method} {np.mean(values):.4f}" for method, values in found.items()))
+        print(
+            f"epsilon {epsilon:g}: "
+            + ", ".join(f"{method} {np.mean(values):.4f}" for method, values in found.items())
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--quick", action="store_true", help="three runs")

@@ -23,8 +23,8 @@ import numpy as np
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.method import Settings
-from tacit.analyst.units import user_units
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.posterior.units import user_units
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -57,12 +57,22 @@ class Cell:
     def cover_error(self) -> float:
         """Standard error, never below that of one interval that misses."""
         runs = len(self.covered)
-        return max(float(np.std(self.covered, ddof=1)), 1 / math.sqrt(len(SLOPES) * runs)) / math.sqrt(runs)
+        return max(
+            float(np.std(self.covered, ddof=1)), 1 / math.sqrt(len(SLOPES) * runs)
+        ) / math.sqrt(runs)
 
 
 def study_of(relation: str, epsilon: float, form: str, size: int) -> Study:
-    features = [{"name": f"x{k}", "range": [0.0, 30.0], "typical": [0.0, 4.0]} for k in range(len(SLOPES))]
-    document = {"name": "averaging", "relation": relation, "epsilon": epsilon, "delta": 1e-6, "features": features}
+    features = [
+        {"name": f"x{k}", "range": [0.0, 30.0], "typical": [0.0, 4.0]} for k in range(len(SLOPES))
+    ]
+    document = {
+        "name": "averaging",
+        "relation": relation,
+        "epsilon": epsilon,
+        "delta": 1e-6,
+        "features": features,
+    }
     document["response"] = {"name": "y", "range": [-6.0, 6.0]}
     release: dict[str, object] = {"average": size}
     if form == "long":
@@ -95,7 +105,10 @@ def complaints(size: int, cell: Cell, reference: Cell) -> list[str]:
     found = []
     ratio = math.sqrt(np.mean(cell.errors) / np.mean(reference.errors))
     doubt = GRACE * math.hypot(
-        *(np.std(each.errors, ddof=1) / np.mean(each.errors) / 2 / math.sqrt(len(each.errors)) for each in (cell, reference))
+        *(
+            np.std(each.errors, ddof=1) / np.mean(each.errors) / 2 / math.sqrt(len(each.errors))
+            for each in (cell, reference)
+        )
     )
     if size > 1 and ratio * (1 + doubt) < 1:
         found.append("averaging is better")
@@ -113,25 +126,44 @@ def line_of(row: Row, cells: dict[int, Cell], reference: Cell) -> str:
     first = cells[1]
     line = f"{relation:<13}{method:<13}{epsilon:>7g}  {form:<8}{first.error:>9.4f}{100 * first.cover:>5.0f}%"
     return line + "".join(
-        f"   {size:>2} ({cell.error / reference.error:.1f}, {100 * cell.cover:.0f})" for size, cell in cells.items() if size > 1
+        f"   {size:>2} ({cell.error / reference.error:.1f}, {100 * cell.cover:.0f})"
+        for size, cell in cells.items()
+        if size > 1
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three runs, k = 1 and 16, epsilon 1, default form: under a minute")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="three runs, k = 1 and 16, epsilon 1, default form: under a minute",
+    )
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--runs", type=int, default=12)
     options = parser.parse_args()
     runs = 3 if options.quick else options.runs
-    sizes, epsilons, forms = ((1, 16), (1.0,), ("scaled",)) if options.quick else ((1, 4, 16, 64), (1.0, 10.0), ("scaled", "long"))
+    sizes, epsilons, forms = (
+        ((1, 16), (1.0,), ("scaled",))
+        if options.quick
+        else ((1, 4, 16, 64), (1.0, 10.0), ("scaled", "long"))
+    )
     start, lines, missed = time.perf_counter(), [], []
     for relation, method, epsilon in itertools.product(RELATIONS, METHODS, epsilons):
-        rows = {form: {size: measure((relation, method, epsilon, form), size, runs) for size in sizes} for form in forms}
+        rows = {
+            form: {size: measure((relation, method, epsilon, form), size, runs) for size in sizes}
+            for form in forms
+        }
         reference = rows["scaled"][1]
         for form, cells in rows.items():
             lines.append(line_of((relation, method, epsilon, form), cells, reference))
-            missed += [f"{lines[-1]}: k = {size} {why}" for size, cell in cells.items() for why in complaints(size, cell, reference)]
+            missed += [
+                f"{lines[-1]}: k = {size} {why}"
+                for size, cell in cells.items()
+                for why in complaints(size, cell, reference)
+            ]
             print(lines[-1], flush=True)
     print(f"\n{runs} runs of {ROWS:,} rows, {time.perf_counter() - start:.0f} s\n{HEAD}")
     print("\n".join(lines))

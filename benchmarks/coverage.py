@@ -46,9 +46,10 @@ from scipy.special import ndtr
 
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
-from tacit.analyst.outcome import Mixture
+from tacit.analyst.posterior.laws import Mixture
+from tacit.holder.charge import Purpose
 from tacit.holder.encode import Diagnostics
-from tacit.holder.publish import Purpose, privatise
+from tacit.holder.perturb import privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.rows.table import table_of
 from tacit.simulation import seeded
@@ -106,15 +107,21 @@ Cells = dict[Key, dict[str, Tally]]
 
 def study_of(law: str, d: int, epsilon: float, relation: str) -> Study:
     typical, reach = [-math.sqrt(3), math.sqrt(3)], RANGE[law]
-    features = [{"name": f"x{k}", "range": [-reach, reach], "typical": typical} for k in range(d - 1)]
+    features = [
+        {"name": f"x{k}", "range": [-reach, reach], "typical": typical} for k in range(d - 1)
+    ]
     response = {"name": "y", "range": [-REACH[law], REACH[law]]}
     budget = {"relation": relation, "epsilon": epsilon, "delta": 1e-6}
-    return Study.from_document({"name": "coverage", **budget, "response": response, "features": features})
+    return Study.from_document(
+        {"name": "coverage", **budget, "response": response, "features": features}
+    )
 
 
 def truth(rng: np.random.Generator, p: int) -> np.ndarray:
     """θ with unit response and features mapped by their typical intervals."""
-    return np.concatenate([0.2 * rng.normal(size=1), 0.3 / math.sqrt(max(1.0, p / 3)) * rng.normal(size=p)])
+    return np.concatenate(
+        [0.2 * rng.normal(size=1), 0.3 / math.sqrt(max(1.0, p / 3)) * rng.normal(size=p)]
+    )
 
 
 def rows_of(rng: np.random.Generator, law: str, theta: np.ndarray, n: int) -> np.ndarray:
@@ -127,7 +134,11 @@ def rows_of(rng: np.random.Generator, law: str, theta: np.ndarray, n: int) -> np
 
 def cuts(rng: np.random.Generator, design: Design) -> np.ndarray:
     """Where one holder's rows end and the next one's begin."""
-    shares = rng.gamma(1.0, size=design.holders) if design.sizes == "unequal" else np.ones(design.holders)
+    shares = (
+        rng.gamma(1.0, size=design.holders)
+        if design.sizes == "unequal"
+        else np.ones(design.holders)
+    )
     least = 20 if design.sizes == "unequal" else 0
     sizes = least + (TOTAL_ROWS - least * design.holders) * shares / shares.sum()
     return np.cumsum(sizes)[:-1].round().astype(int)
@@ -135,26 +146,39 @@ def cuts(rng: np.random.Generator, design: Design) -> np.ndarray:
 
 def released(study: Study, parts: list[Statistics], rng: np.random.Generator) -> Collection:
     sampler = seeded(rng)
-    return collect([privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(parts)], allow_simulated=True)
+    return collect(
+        [privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(parts)],
+        allow_simulated=True,
+    )
 
 
 def predictive_level(outcome: Mixture, rows: np.ndarray, law: str) -> np.ndarray:
     """Predictive distribution function of each row at its own response: a mixture of normals with variance x'Vx + σ²."""
     x = np.column_stack([np.ones(len(rows)), rows[:, :-1] / math.sqrt(3)])
     centre = outcome.locations @ x.T
-    spread = np.sqrt(np.einsum("na,kab,nb->kn", x, outcome.scales, x, optimize=True) + outcome.noise_variances[:, None])
+    spread = np.sqrt(
+        np.einsum("na,kab,nb->kn", x, outcome.covariances, x, optimize=True)
+        + outcome.noise_variances[:, None]
+    )
     level: np.ndarray = outcome.weights @ ndtr((rows[:, -1] / REACH[law] - centre) / spread)
     return level
 
 
-def measure(design: Design, epsilons: list[float], relation: str, runs: int) -> tuple[Cells, Diagnostics]:
+def measure(
+    design: Design, epsilons: list[float], relation: str, runs: int
+) -> tuple[Cells, Diagnostics]:
     """All ε of a design on the same rows, and how many responses were clamped."""
     law, d, diagnostics = design.law, design.d, Diagnostics()
-    cells: Cells = {(law, design.sizes, design.holders, d, epsilon): {m: Tally() for m in METHODS} for epsilon in epsilons}
+    cells: Cells = {
+        (law, design.sizes, design.holders, d, epsilon): {m: Tally() for m in METHODS}
+        for epsilon in epsilons
+    }
     studies = {epsilon: study_of(law, d, epsilon, relation) for epsilon in epsilons}
     tail = (1 - PROBABILITY) / 2
     for run in range(runs):
-        rng = np.random.default_rng([run, d, design.holders, law == "heavy", design.sizes == "unequal"])
+        rng = np.random.default_rng(
+            [run, d, design.holders, law == "heavy", design.sizes == "unequal"]
+        )
         theta = truth(rng, d - 1)
         table, new = rows_of(rng, law, theta, TOTAL_ROWS), rows_of(rng, law, theta, NEW_ROWS)
         study = studies[epsilons[0]]  # the encoder does not depend on ε
@@ -186,7 +210,9 @@ class Share:
 
     @classmethod
     def of(cls, values: list[float]) -> "Share":
-        spread = float(np.std(values, ddof=1)) or math.sqrt(PROBABILITY * (1 - PROBABILITY))  # few fits may all cover alike
+        spread = float(np.std(values, ddof=1)) or math.sqrt(
+            PROBABILITY * (1 - PROBABILITY)
+        )  # few fits may all cover alike
         return cls(float(np.mean(values)), spread / math.sqrt(len(values)), len(values))
 
     @property
@@ -210,9 +236,7 @@ class Share:
 
 FACTORS = ("features", "sizes", "J", "d", "epsilon")
 HEAD = f"{'features':<9}{'sizes':<8}{'J':>4}{'d':>4}{'epsilon':>8}{'fits':>5}"
-COLUMNS = (
-    f"{'coefficients':>15}{'intercept':>10}{'slopes':>7}{'predictive':>14}{'warned':>8}{'fixed-s: coefficients':>24}{'predictive':>13}"
-)
+COLUMNS = f"{'coefficients':>15}{'intercept':>10}{'slopes':>7}{'predictive':>14}{'warned':>8}{'fixed-s: coefficients':>24}{'predictive':>13}"
 
 
 def hidden(key: Key, relation: str) -> bool:
@@ -220,7 +244,11 @@ def hidden(key: Key, relation: str) -> bool:
     law, _, holders, _, epsilon = key
     heavy, spread = law == "heavy", relation == "add-remove"
     if epsilon < 1:
-        return holders == 100 or (holders == 10 and (heavy or spread)) or (holders == 1 and heavy and spread)
+        return (
+            holders == 100
+            or (holders == 10 and (heavy or spread))
+            or (holders == 1 and heavy and spread)
+        )
     return heavy and holders == 100 and epsilon == 1
 
 
@@ -235,17 +263,26 @@ def least_of(key: Key, relation: str) -> float | None:
     return LEAST_THIN if thin(key) else BAND[0] if hidden(key, relation) else None
 
 
-def line_of(name: str, ours: Tally, fixed: Tally, *, least: float | None = None) -> tuple[str, bool]:
+def line_of(
+    name: str, ours: Tally, fixed: Tally, *, least: float | None = None
+) -> tuple[str, bool]:
     """A line of the table, and whether it misses its bar; `least` is that of an excepted cell, which may be wide but must warn."""
     shares = [Share.of(ours.coefficients), Share.of(ours.predictive)]
     wide = least is not None
     if least is None:
         missed = any(share.misses for share in shares)
     else:
-        missed = shares[0].limits[1] < least or shares[1].limits[1] < BAND[0] or float(np.mean(ours.warned)) < WARNED
+        missed = (
+            shares[0].limits[1] < least
+            or shares[1].limits[1] < BAND[0]
+            or float(np.mean(ours.warned)) < WARNED
+        )
     cells = f"{shares[0]!s:>15}{100 * np.mean(ours.intercept):>9.0f}{100 * np.mean(ours.slopes):>8.1f}{shares[1]!s:>14}"
     cells += f"{100 * np.mean(ours.warned):>7.0f}%{Share.of(fixed.coefficients)!s:>24}{Share.of(fixed.predictive)!s:>13}"
-    return f"{name:<33}{len(ours.coefficients):>5}{cells}{'  excepted' if wide else ''}{'  MISSED' if missed else ''}", bool(missed)
+    return (
+        f"{name:<33}{len(ours.coefficients):>5}{cells}{'  excepted' if wide else ''}{'  MISSED' if missed else ''}",
+        bool(missed),
+    )
 
 
 def name_of(key: Key) -> str:
@@ -254,7 +291,12 @@ def name_of(key: Key) -> str:
 
 
 def together(cells: Cells, method: str) -> Tally:
-    return Tally(*(list(itertools.chain(*(getattr(cell[method], name) for cell in cells.values()))) for name in vars(Tally())))
+    return Tally(
+        *(
+            list(itertools.chain(*(getattr(cell[method], name) for cell in cells.values())))
+            for name in vars(Tally())
+        )
+    )
 
 
 def report(cells: Cells, relation: str) -> bool:
@@ -262,15 +304,23 @@ def report(cells: Cells, relation: str) -> bool:
     met = True
     print(f"\n{HEAD}{COLUMNS}")
     for key, cell in cells.items():
-        line, missed = line_of(name_of(key), *(cell[method] for method in METHODS), least=least_of(key, relation))
+        line, missed = line_of(
+            name_of(key), *(cell[method] for method in METHODS), least=least_of(key, relation)
+        )
         print(line)
         met &= not missed
     print("\nMargins, without excepted cells")
     kept = {key: cell for key, cell in cells.items() if least_of(key, relation) is None}
     for places in (*((place,) for place in range(len(FACTORS))), (2, 4)):
         for level in dict.fromkeys(tuple(key[place] for place in places) for key in kept):
-            chosen = {key: cell for key, cell in kept.items() if tuple(key[place] for place in places) == level}
-            name = ", ".join(f"{FACTORS[place]} {value}" for place, value in zip(places, level, strict=True))
+            chosen = {
+                key: cell
+                for key, cell in kept.items()
+                if tuple(key[place] for place in places) == level
+            }
+            name = ", ".join(
+                f"{FACTORS[place]} {value}" for place, value in zip(places, level, strict=True)
+            )
             line, missed = line_of(name, *(together(chosen, method) for method in METHODS))
             print(line)
             met &= not missed
@@ -287,17 +337,28 @@ def designs(*, quick: bool) -> list[Design]:
             Design("heavy", "equal", 10, 10),
             Design("normal", "equal", 100, 2),
         ]
-    places = itertools.product(("normal", "heavy"), ("equal", "unequal"), (1, 10, 100), (2, 5, 10, 20))
+    places = itertools.product(
+        ("normal", "heavy"), ("equal", "unequal"), (1, 10, 100), (2, 5, 10, 20)
+    )
     return [Design(*place) for place in places if place[1:3] != ("unequal", 1)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="five designs, 12 runs each: under a minute")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="five designs, 12 runs each: under a minute"
+    )
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--relation", choices=("replace-one", "add-remove"), default="replace-one")
     parser.add_argument("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
-    parser.add_argument("--workers", type=int, default=1, help="processes that share the designs; the figures do not depend on it")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes that share the designs; the figures do not depend on it",
+    )
     options = parser.parse_args()
     start, clamped, rows = time.perf_counter(), 0, 0
     cells: Cells = {}
@@ -305,14 +366,25 @@ def main() -> None:
     chosen = designs(quick=options.quick)
     runs = [12 if options.quick else max(2, round(options.runs * design.runs)) for design in chosen]
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for found, diagnostics in pool.map(measure, chosen, repeat(epsilons), repeat(options.relation), runs):
+        for found, diagnostics in pool.map(
+            measure, chosen, repeat(epsilons), repeat(options.relation), runs
+        ):
             cells |= found
             clamped += diagnostics.clamped["y"]
             rows += diagnostics.rows
             for key, cell in found.items():
-                print(line_of(name_of(key), *(cell[method] for method in METHODS), least=least_of(key, options.relation))[0], flush=True)
+                print(
+                    line_of(
+                        name_of(key),
+                        *(cell[method] for method in METHODS),
+                        least=least_of(key, options.relation),
+                    )[0],
+                    flush=True,
+                )
     met = report(cells, options.relation)
-    print(f"\n{options.relation}, {time.perf_counter() - start:.0f} s; responses clamped: {clamped / rows:.1e} of rows")
+    print(
+        f"\n{options.relation}, {time.perf_counter() - start:.0f} s; responses clamped: {clamped / rows:.1e} of rows"
+    )
     print("bars met" if met else "bars missed")
     sys.exit(0 if met or not options.check else 1)
 

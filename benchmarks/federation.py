@@ -24,7 +24,7 @@ os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 
 from flwr.serverapp import Grid
 
-from tacit.demonstration import STUDY, patients
+from tacit.demo.hospitals import STUDY, patients
 from tacit.federation.client.app import app as client
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
@@ -39,7 +39,7 @@ def make_sites(folder: Path, sites: int, rows: int) -> list[Path]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from tacit.signature import new_key
+    from tacit.release.signature import new_key
 
     rng, policies = np.random.default_rng(1), []
     for k in range(sites):
@@ -47,15 +47,33 @@ def make_sites(folder: Path, sites: int, rows: int) -> list[Path]:
         place.mkdir()
         pq.write_table(patients(rng, rows), place / "rows.parquet")
         new_key(place / "sign.key")
-        lines = [f'holder = "site-{k:03d}"', 'data = ["rows.parquet"]', 'dataset = "patients"', 'ledger = "ledger.db"', 'key = "sign.key"']
-        most = ["[most]", "epsilon = 1.0", "delta = 1e-6", "epsilon_in_all = 1.0", "delta_in_all = 1e-6"]
+        lines = [
+            f'holder = "site-{k:03d}"',
+            'data = ["rows.parquet"]',
+            'dataset = "patients"',
+            'ledger = "ledger.db"',
+            'key = "sign.key"',
+        ]
+        most = [
+            "[most]",
+            "epsilon = 1.0",
+            "delta = 1e-6",
+            "epsilon_in_all = 1.0",
+            "delta_in_all = 1e-6",
+        ]
         policies.append(place / "holder.toml")
-        policies[-1].write_text("\n".join([*lines, "approval = false", 'studies = ["*"]', *most]), encoding="utf-8")
+        policies[-1].write_text(
+            "\n".join([*lines, "approval = false", 'studies = ["*"]', *most]), encoding="utf-8"
+        )
     return policies
 
 
 def charges(policies: list[Path]) -> int:
-    return sum(len(account.charges) for policy in policies for account in Ledger(policy.with_name("ledger.db")).accounts())
+    return sum(
+        len(account.charges)
+        for policy in policies
+        for account in Ledger(policy.with_name("ledger.db")).accounts()
+    )
 
 
 def run(grid: Grid, sites: int, out: Path) -> float:
@@ -87,37 +105,72 @@ def simulate(policies: list[Path], out: Path) -> float:
         del context
         taken.append(run(grid, len(names), out))
 
-    run_simulation(server, wrapped, len(names), backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}})
+    run_simulation(
+        server,
+        wrapped,
+        len(names),
+        backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+    )
     return taken[0]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sites", type=int, default=100)
     parser.add_argument("--rows", type=int, default=2000, help="rows of each site")
     parser.add_argument("--quick", action="store_true", help="ten sites")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--simulation", action="store_true", help="Flower's simulation engine instead of one process")
+    parser.add_argument(
+        "--simulation",
+        action="store_true",
+        help="Flower's simulation engine instead of one process",
+    )
     options = parser.parse_args()
     logging.getLogger("flwr").setLevel(logging.WARNING)
     if options.simulation and importlib.util.find_spec("ray") is None:
-        print("Flower's simulation engine needs Ray, which is not installed: pip install 'tacit[simulation]'")
+        print(
+            "Flower's simulation engine needs Ray, which is not installed: pip install 'tacit[simulation]'"
+        )
         sys.exit(2)
     sites = 10 if options.quick else options.sites
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         policies = make_sites(folder, sites, options.rows)
-        grid = LocalGrid({k: Node(client, {"policy": str(policy)}) for k, policy in enumerate(policies)})
-        first = simulate(policies, folder / "first") if options.simulation else run(grid, sites, folder / "first")
+        grid = LocalGrid(
+            {k: Node(client, {"policy": str(policy)}) for k, policy in enumerate(policies)}
+        )
+        first = (
+            simulate(policies, folder / "first")
+            if options.simulation
+            else run(grid, sites, folder / "first")
+        )
         paid = charges(policies)
         second = run(grid, sites, folder / "second")
-        texts = [sorted(path.read_text() for path in (folder / part / "releases").iterdir()) for part in ("first", "second")]
-        states = [node["state"] for node in json.loads((folder / "first/federation.json").read_text())["nodes"]]
+        texts = [
+            sorted(path.read_text() for path in (folder / part / "releases").iterdir())
+            for part in ("first", "second")
+        ]
+        states = [
+            node["state"]
+            for node in json.loads((folder / "first/federation.json").read_text())["nodes"]
+        ]
         size = sum(map(len, texts[0])) / len(texts[0])
-    met = paid == sites == states.count("released") and texts[0] == texts[1] and (options.simulation or first < 2 * sites)
-    print(f"{sites} sites of {options.rows} rows, {'simulation engine' if options.simulation else 'one process'}")
-    print(f"first run  {first:8.2f} s, {first / sites * 1e3:6.1f} ms a site, {paid} charges, {states.count('released')} published")
-    print(f"second run {second:8.2f} s, {second / sites * 1e3:6.1f} ms a site, no charge, the same releases: {texts[0] == texts[1]}")
+    met = (
+        paid == sites == states.count("released")
+        and texts[0] == texts[1]
+        and (options.simulation or first < 2 * sites)
+    )
+    print(
+        f"{sites} sites of {options.rows} rows, {'simulation engine' if options.simulation else 'one process'}"
+    )
+    print(
+        f"first run  {first:8.2f} s, {first / sites * 1e3:6.1f} ms a site, {paid} charges, {states.count('released')} published"
+    )
+    print(
+        f"second run {second:8.2f} s, {second / sites * 1e3:6.1f} ms a site, no charge, the same releases: {texts[0] == texts[1]}"
+    )
     print(f"a release is {size / 1e3:.1f} kB")
     print("bars met" if met else "bars missed")
     sys.exit(0 if met or not options.check else 1)

@@ -37,7 +37,9 @@ def studies(epsilon: float) -> dict[str, Study]:
     document = terms.document()
     del document["release"]  # defaults go with the columns
     x = {"of": "x", "centred": False}
-    document["terms"] = [{"product": product} for product in ([x], [x | {"degree": 2}], ["g"], [x, "g"])]
+    document["terms"] = [
+        {"product": product} for product in ([x], [x | {"degree": 2}], ["g"], [x, "g"])
+    ]
     return {"terms": terms, "powers": Study.from_document(document)}
 
 
@@ -62,12 +64,16 @@ def cell(count: int, epsilon: float, runs: int) -> dict[str, float]:
     for run in range(runs):
         batch, mean = rows(np.random.default_rng([run, count]), count)
         for way, study in studies(epsilon).items():
-            found.setdefault(way, []).append(error(study, batch, mean, np.random.default_rng([run, int(1000 * epsilon)])))
+            found.setdefault(way, []).append(
+                error(study, batch, mean, np.random.default_rng([run, int(1000 * epsilon)]))
+            )
     return {way: float(np.mean(errors)) for way, errors in found.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="three runs")
     parser.add_argument("--check", action="store_true", help="exit 1 when the bar is missed")
@@ -78,7 +84,9 @@ def main() -> None:
             found = cell(count, epsilon, 3 if options.quick else options.runs)
             gain = found["powers"] / found["terms"]
             met &= gain >= LEAST_GAIN
-            lines.append(f"{count:>7}{epsilon:>9g}{found['terms']:>10.4f}{found['powers']:>10.4f}{gain:>8.1f}")
+            lines.append(
+                f"{count:>7}{epsilon:>9g}{found['terms']:>10.4f}{found['powers']:>10.4f}{gain:>8.1f}"
+            )
             print(lines[-1], file=sys.stderr, flush=True)
     print("\n" + f"{'rows':>7}{'epsilon':>9}{'terms':>10}{'powers':>10}{'gain':>8}")
     print("\n".join(lines))

@@ -11,7 +11,9 @@ for 100,000 holders is drawn through the two measured points, and says so.
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy: holders' matrices are small, and threads would wait for each other
+os.environ["OPENBLAS_NUM_THREADS"] = (
+    "1"  # before NumPy: holders' matrices are small, and threads would wait for each other
+)
 
 import argparse
 import json
@@ -40,7 +42,9 @@ DIFFERENT = 50
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure collecting and fitting many holders' releases.")
+    parser = argparse.ArgumentParser(
+        description="Measure collecting and fitting many holders' releases."
+    )
     parser.add_argument("--quick", action="store_true", help="200 and 1,000 holders")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--measure", metavar="HOLDERS", help=argparse.SUPPRESS)
@@ -57,7 +61,13 @@ def agreement(d: int = 20) -> Study:
     """A study that encodes to d columns, intercept included."""
     features = [{"name": f"x{k}", "range": [-3, 3]} for k in range(d - 1)]
     return Study.from_document(
-        {"name": "benchmark", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "y", "range": [-3, 3]}, "features": features}
+        {
+            "name": "benchmark",
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [-3, 3]},
+            "features": features,
+        }
     )
 
 
@@ -83,18 +93,28 @@ def points(few: int, many: int) -> bool:
     low, high = (run(holders) for holders in (few, many))
     print(f"{'holders':>9} {'collect':>10} {'fit':>10} {'peak memory':>12}")
     for holders, point in ((few, low), (many, high)):
-        print(f"{holders:9,} {point['collect']:8.1f} s {point['fit']:8.1f} s {point['peak'] / 1e6:9.0f} MB")
+        print(
+            f"{holders:9,} {point['collect']:8.1f} s {point['fit']:8.1f} s {point['peak'] / 1e6:9.0f} MB"
+        )
     slopes = {name: (high[name] - low[name]) / (many - few) for name in low}
     far = {name: high[name] + slopes[name] * (MANY - many) for name in low}
-    print(f"{MANY:9,} {far['collect']:8.0f} s {far['fit']:8.0f} s {far['peak'] / 1e6:9.0f} MB  (a line through the two)")
-    print(f"per holder: collect {slopes['collect'] * 1e3:.2f} ms, fit {slopes['fit'] * 1e3:.2f} ms, {slopes['peak'] / 1e3:.0f} kB")
-    return slopes["collect"] > MOST_COLLECT or slopes["fit"] > MOST_FIT or slopes["peak"] > MOST_MEMORY
+    print(
+        f"{MANY:9,} {far['collect']:8.0f} s {far['fit']:8.0f} s {far['peak'] / 1e6:9.0f} MB  (a line through the two)"
+    )
+    print(
+        f"per holder: collect {slopes['collect'] * 1e3:.2f} ms, fit {slopes['fit'] * 1e3:.2f} ms, {slopes['peak'] / 1e3:.0f} kB"
+    )
+    return (
+        slopes["collect"] > MOST_COLLECT or slopes["fit"] > MOST_FIT or slopes["peak"] > MOST_MEMORY
+    )
 
 
 def run(holders: int) -> dict[str, float]:
     """Measure in a process of its own."""
     command = [sys.executable, __file__, "--measure", str(holders)]
-    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    result: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
     return result
 
 
@@ -110,12 +130,20 @@ def measured(holders: int) -> dict[str, float]:
         collection = collect(folder, allow_simulated=True)
         collected = time.process_time()
     fit(collection)
-    return {"collect": collected - start, "fit": time.process_time() - collected, "peak": peak_memory()}
+    return {
+        "collect": collected - start,
+        "fit": time.process_time() - collected,
+        "peak": peak_memory(),
+    }
 
 
 def peak_memory() -> float:
     """Largest resident size of this process in bytes."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
     return float(line.split()[1]) * 1024
 
 

@@ -28,15 +28,15 @@ import numpy as np
 from scipy import stats
 
 from tacit.analyst.collection import collect
-from tacit.analyst.diagnostics import mixing
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings
-from tacit.analyst.methods.normal_x import METHOD, draw_theta, problem_of
-from tacit.analyst.methods.normal_x_frame import Framed, in_frame
-from tacit.analyst.methods.normal_x_gradient import JITTER, TRAJECTORY, Hamiltonian, point_at
-from tacit.analyst.outcome import Draws
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x.frame import Framed, in_frame
+from tacit.analyst.methods.normal_x.gradient import JITTER, TRAJECTORY, Hamiltonian, point_at
+from tacit.analyst.methods.normal_x.metropolis import METHOD, draw_theta, problem_of
+from tacit.analyst.methods.sampling import advance, double_precision, gains, jax, random, start
+from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import advance, double_precision, gains, jax, random, start
 from tacit.privacy.gaussian import multiplier
 from tacit.privacy.sensitivity import Weights, sensitivity
 from tacit.simulation import simulate
@@ -44,7 +44,10 @@ from tacit.study import Study
 
 ROWS = 100_000
 Cell = tuple[str, int, int]  # design, d, J
-CELLS = [("paper", d, holders) for d, holders in [(2, 1), (2, 10), (5, 5), (10, 5), (10, 10), (20, 1), (20, 10)]]
+CELLS = [
+    ("paper", d, holders)
+    for d, holders in [(2, 1), (2, 10), (5, 5), (10, 5), (10, 10), (20, 1), (20, 10)]
+]
 CELLS += [("intercept", d, holders) for d, holders in [(2, 1), (5, 5), (10, 5), (10, 10), (20, 10)]]
 QUICK_CELLS = [("paper", 2, 1), ("paper", 5, 5), ("intercept", 5, 5)]
 NUTS_CELLS = [("paper", 2, 1), ("paper", 5, 5), ("paper", 10, 5), ("paper", 20, 10)]
@@ -60,14 +63,18 @@ def design(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior]:
     covariance = np.atleast_2d(stats.invwishart(d + 1, scale).rvs(random_state=rng))
     x = rng.normal(size=(ROWS, d)) @ np.linalg.cholesky(covariance).T
     y = x @ rng.normal(size=d) + rng.normal(size=ROWS)
-    moved = sensitivity(float(np.linalg.norm(x, axis=1).max()), float(np.abs(y).max()), Weights(1.0), "replace-one")
+    moved = sensitivity(
+        float(np.linalg.norm(x, axis=1).max()), float(np.abs(y).max()), Weights(1.0), "replace-one"
+    )
     sd = multiplier(1.0, 1 / ROWS) * moved
     parts = list(zip(np.array_split(x, holders), np.array_split(y, holders), strict=True))
     full = rng.normal(size=(holders, d, d))
     one = np.ones(holders)
     evidence = Evidence(
-        grams=np.array([rows.T @ rows for rows, _ in parts]) + sd * (full + full.swapaxes(1, 2)) / 2,
-        moments=np.array([rows.T @ response for rows, response in parts]) + sd * rng.normal(size=(holders, d)),
+        grams=np.array([rows.T @ rows for rows, _ in parts])
+        + sd * (full + full.swapaxes(1, 2)) / 2,
+        moments=np.array([rows.T @ response for rows, response in parts])
+        + sd * rng.normal(size=(holders, d)),
         gram_sd=sd * one,
         off_diagonal_sd=sd / np.sqrt(2) * one,
         moment_sd=sd * one,
@@ -94,9 +101,12 @@ def with_intercept(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior
     mean, theta = rng.uniform(-0.6, 0.6, size=p), rng.normal(size=p) / np.sqrt(max(p, 1))
     x = np.clip(mean + rng.normal(size=(ROWS, p)) @ root.T, -1, 1)
     table = np.column_stack([x, 0.3 + x @ theta + 0.3 * rng.normal(size=ROWS)])
-    releases = [simulate(study, part, rng, holder=f"h{j}") for j, part in enumerate(np.array_split(table, holders))]
+    releases = [
+        simulate(study, part, rng, holder=f"h{j}")
+        for j, part in enumerate(np.array_split(table, holders))
+    ]
     evidence = collect(releases, allow_simulated=True).evidence
-    assert evidence.constant  # noqa: S101 - what these cells are about
+    assert evidence.constant
     return evidence, Prior.weak(d)
 
 
@@ -117,7 +127,7 @@ def measure(cell: Cell, sampler: str) -> tuple[str, bool]:
     begin = time.perf_counter()
     draws = METHOD.fit(evidence, prior, settings)
     seconds = time.perf_counter() - begin
-    assert isinstance(draws, Draws)  # noqa: S101 - samplers give draws
+    assert isinstance(draws, Draws)
     size, rhat = worst(draws.theta, draws.noise_variance)
     met = rhat < 1.01 and size > 400 and size / seconds >= LEAST_RATE.get(cell, 0.0)
     line = f"{cell[0]:<11}{sampler:<12}{cell[1]:>4}{cell[2]:>4}{size:>10.0f}{rhat:>9.4f}{seconds:>10.1f}{size / seconds:>12.1f}"
@@ -131,7 +141,9 @@ HEAD = f"{'design':<11}{'sampler':<12}{'d':>4}{'J':>4}{'least ESS':>10}{'R-hat':
 
 
 @jax.jit
-def nuts(key: jax.Array, starts: jax.Array, framed: Framed) -> tuple[jax.Array, jax.Array, jax.Array]:
+def nuts(
+    key: jax.Array, starts: jax.Array, framed: Framed
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """θ, σ² and the number of gradients of every kept draw, (chain, draw, …)."""
     import blackjax
 
@@ -140,22 +152,32 @@ def nuts(key: jax.Array, starts: jax.Array, framed: Framed) -> tuple[jax.Array, 
 
     def chain(key: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         key_warmup, key_draws = random.split(key)
-        adapted, _ = blackjax.window_adaptation(blackjax.nuts, density).run(key_warmup, first, num_steps=WARMUP)
+        adapted, _ = blackjax.window_adaptation(blackjax.nuts, density).run(
+            key_warmup, first, num_steps=WARMUP
+        )
         kernel = blackjax.nuts(density, **adapted.parameters)
 
-        def draw(state, key):  # noqa: ANN001, ANN202
+        def draw(state, key):
             key_step, key_theta = random.split(key)
             state, info = kernel.step(key_step, state)
             point = point_at(state.position, framed)
-            theta = draw_theta(random.normal(key_theta, framed.problem.shift.shape), point.moments, framed.problem)
-            return state, (framed.frame.rotation @ theta, point.noise_variance, info.num_integration_steps)
+            theta = draw_theta(
+                random.normal(key_theta, framed.problem.shift.shape), point.moments, framed.problem
+            )
+            return state, (
+                framed.frame.rotation @ theta,
+                point.noise_variance,
+                info.num_integration_steps,
+            )
 
         return jax.lax.scan(draw, adapted.state, random.split(key_draws, KEPT))[1]
 
     return jax.vmap(chain)(random.split(key, len(starts)), starts)
 
 
-def gradient(key: jax.Array, _starts: jax.Array, framed: Framed) -> tuple[np.ndarray, np.ndarray, float]:
+def gradient(
+    key: jax.Array, _starts: jax.Array, framed: Framed
+) -> tuple[np.ndarray, np.ndarray, float]:
     """The same of our sampler; gradients as their mean, from the step sizes and the law of a trajectory's length."""
     kernel, gain = Hamiltonian(), gains(WARMUP, WARMUP + KEPT)
     keys, states = start(kernel, CHAINS, key, framed)
@@ -191,13 +213,21 @@ NUTS_HEAD += f"{'gradients/draw':>16}{'ESS/gradient':>14}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small cells")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--nuts", action="store_true", help="compare with NUTS instead; there is no bar")
+    parser.add_argument(
+        "--nuts", action="store_true", help="compare with NUTS instead; there is no bar"
+    )
     options = parser.parse_args()
     if options.nuts:
-        lines = [line for cell in (NUTS_CELLS[:1] if options.quick else NUTS_CELLS) for line in compare(cell)]
+        lines = [
+            line
+            for cell in (NUTS_CELLS[:1] if options.quick else NUTS_CELLS)
+            for line in compare(cell)
+        ]
         print(f"\n{NUTS_HEAD}\n" + "\n".join(lines))
         return
     lines, met = [], True

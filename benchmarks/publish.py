@@ -37,24 +37,32 @@ BARE_ROWS = 2**13
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what publishing costs beside reading the table.")
+    parser = argparse.ArgumentParser(
+        description="Measure what publishing costs beside reading the table."
+    )
     parser.add_argument("--quick", action="store_true", help="1 million rows instead of 5")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each measure; the smallest counts")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="runs of each measure; the smallest counts"
+    )
     parser.add_argument("--measure", nargs=2, metavar=("WHAT", "PATH"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         what, path = arguments.measure
         print(json.dumps(MEASURES[what](path)))
         return
-    missed = compare(*((200_000, 1_000_000) if arguments.quick else (1_000_000, 5_000_000)), arguments.repeats)
+    missed = compare(
+        *((200_000, 1_000_000) if arguments.quick else (1_000_000, 5_000_000)), arguments.repeats
+    )
     sys.exit(1 if arguments.check and missed else 0)
 
 
 def compare(few: int, many: int, repeats: int) -> bool:
     """Measure both sizes, print, and say whether a bar is missed."""
     with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-        small, large = (str(make_table(Path(folder) / f"{rows}.parquet", rows)) for rows in (few, many))
+        small, large = (
+            str(make_table(Path(folder) / f"{rows}.parquet", rows)) for rows in (few, many)
+        )
         bare, ours = [], []
         for _ in range(repeats):  # in turn, so that a busy spell meets both
             bare.append(measure("bare", large))
@@ -63,20 +71,36 @@ def compare(few: int, many: int, repeats: int) -> bool:
     bare_cpu, ours_cpu = (min(run["cpu"] for run in runs) for runs in (bare, ours))
     peak, little_peak = (min(run["peak"] for run in runs) for runs in (ours, little))
     print(f"{many:,} rows of {len(COLUMNS)} columns, least CPU time of {repeats} runs")
-    print(f"  bare loop   {bare_cpu:6.2f} s   peak {min(run['peak'] for run in bare) / 1e6:4.0f} MB")
-    print(f"  publish     {ours_cpu:6.2f} s   peak {peak / 1e6:4.0f} MB ({little_peak / 1e6:.0f} MB with {few:,} rows)")
-    print(f"  start-up, once, not counted: bare {min(r['imports'] for r in bare):.2f} s, publish {min(r['imports'] for r in ours):.2f} s")
+    print(
+        f"  bare loop   {bare_cpu:6.2f} s   peak {min(run['peak'] for run in bare) / 1e6:4.0f} MB"
+    )
+    print(
+        f"  publish     {ours_cpu:6.2f} s   peak {peak / 1e6:4.0f} MB ({little_peak / 1e6:.0f} MB with {few:,} rows)"
+    )
+    print(
+        f"  start-up, once, not counted: bare {min(r['imports'] for r in bare):.2f} s, publish {min(r['imports'] for r in ours):.2f} s"
+    )
     print(f"peak memory  {peak / 1e6:.0f} MB (bar {MOST_MEMORY / 1e6:.0f} MB)")
-    print(f"memory ratio {peak / little_peak:.2f} for {many / few:.0f} times the rows (bar {MOST_GROWTH})")
+    print(
+        f"memory ratio {peak / little_peak:.2f} for {many / few:.0f} times the rows (bar {MOST_GROWTH})"
+    )
     print(f"CPU ratio    {ours_cpu / bare_cpu:.2f} publish to bare loop (bar {MOST_RATIO})")
-    return ours_cpu / bare_cpu > MOST_RATIO or peak > MOST_MEMORY or peak / little_peak > MOST_GROWTH
+    return (
+        ours_cpu / bare_cpu > MOST_RATIO or peak > MOST_MEMORY or peak / little_peak > MOST_GROWTH
+    )
 
 
 def measure(what: str, path: str) -> dict[str, float]:
     """Run one measure in a fresh process."""
     command = [sys.executable, __file__, "--measure", what, path]
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    result: dict[str, float] = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    environment = os.environ | {
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    result: dict[str, float] = json.loads(
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    )
     return result
 
 
@@ -120,7 +144,13 @@ def ours(path: str) -> dict[str, float]:
     from tacit.privacy.noise import secure_noise
 
     features = [{"name": name, "range": [-3, 3]} for name in FEATURES]
-    document = {"name": "benchmark", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "y", "range": [-3, 3]}, "features": features}
+    document = {
+        "name": "benchmark",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "y", "range": [-3, 3]},
+        "features": features,
+    }
     study = Study.from_document(document)
     secure_noise([1.0], -32)  # imports OpenDP
     with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:

@@ -46,21 +46,35 @@ FORMS = {
 
 def study_of(design: tuple[int, int, list[int]], relation: str, form: dict[str, object]) -> Study:
     numeric, categorical, _ = design
-    features: list[dict[str, object]] = [{"name": f"x{k}", "range": [-1, 1]} for k in range(numeric)]
+    features: list[dict[str, object]] = [
+        {"name": f"x{k}", "range": [-1, 1]} for k in range(numeric)
+    ]
     features += [{"name": f"c{k}", "levels": ["a", "b"]} for k in range(categorical)]
-    document = {"name": "form", "relation": relation, "epsilon": 1.0, "delta": 1e-6, "features": features}
+    document = {
+        "name": "form",
+        "relation": relation,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "features": features,
+    }
     document["response"] = {"name": "y", "range": [-1, 1]}
     usual = Study.from_document(document)
     radius = {"sphere": 1.0, "longest": usual.longest_row}.get(str(form.get("radius")))
     if radius is None:
-        radius = max(1.0, float(form["radius"]) * usual.usual_row) if "radius" in form else usual.row_radius
+        radius = (
+            max(1.0, float(form["radius"]) * usual.usual_row)
+            if "radius" in form
+            else usual.row_radius
+        )
     weight = form.get("weight", 1.0)
     release = {
         "row_radius": radius,
         "response_weight": 1.0 if weight == "one" else float(weight) * radius,
         "noise": form.get("noise", "frobenius"),
     }
-    return Study.from_document(document | {"release": release | {"response_square": form.get("square", True)}})
+    return Study.from_document(
+        document | {"release": release | {"response_square": form.get("square", True)}}
+    )
 
 
 def width(study: Study, rows: list[int], epsilon: float, fill: float) -> float:
@@ -69,7 +83,9 @@ def width(study: Study, rows: list[int], epsilon: float, fill: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="one design, one epsilon")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     options = parser.parse_args()
@@ -77,24 +93,41 @@ def main() -> None:
     epsilons = [1.0] if options.quick else [0.3, 1.0, 4.0]
     met, tables = True, []
     for relation in ("replace-one", "add-remove"):
-        cells = [(design, epsilon, fill) for design in designs.values() for epsilon in epsilons for fill in (1.0, 0.5, 0.25)]
+        cells = [
+            (design, epsilon, fill)
+            for design in designs.values()
+            for epsilon in epsilons
+            for fill in (1.0, 0.5, 0.25)
+        ]
         widths = {
-            name: np.array([width(study_of(design, relation, form), design[2], epsilon, fill) for design, epsilon, fill in cells])
+            name: np.array(
+                [
+                    width(study_of(design, relation, form), design[2], epsilon, fill)
+                    for design, epsilon, fill in cells
+                ]
+            )
             for name, form in FORMS.items()
         }
         told = widths["default"] < TELLING
         widths = {name: found[told] for name, found in widths.items()}
         fills = np.array([fill for *_, fill in cells])[told]
         best = np.min(list(widths.values()), axis=0)
-        tables.append(f"\n{relation}: width over the default's      {'all':>8}{'fill 1':>8}{'1/2':>8}{'1/4':>8}{'worst':>8}{'best':>8}")
+        tables.append(
+            f"\n{relation}: width over the default's      {'all':>8}{'fill 1':>8}{'1/2':>8}{'1/4':>8}{'worst':>8}{'best':>8}"
+        )
         for name, found in widths.items():
             logs = np.log(found / widths["default"])
-            means = [math.exp(float(logs[chosen].mean())) for chosen in (fills > 0, fills == 1.0, fills == 0.5, fills == 0.25)]
+            means = [
+                math.exp(float(logs[chosen].mean()))
+                for chosen in (fills > 0, fills == 1.0, fills == 0.5, fills == 0.25)
+            ]
             row = [*means, float(np.exp(logs.max())), float(np.exp(logs.min()))]
             tables.append(f"{name:<40}" + "".join(f"{value:>8.2f}" for value in row))
             met &= means[0] > 0.75
         met &= bool((widths["default"] / best).max() < 2)
-        tables.append(f"default over the best form of each design, at most {float((widths['default'] / best).max()):.2f}")
+        tables.append(
+            f"default over the best form of each design, at most {float((widths['default'] / best).max()):.2f}"
+        )
     print("\n".join(tables))
     print("bars met" if met else "bars missed")
     sys.exit(0 if met or not options.check else 1)

@@ -29,7 +29,8 @@ import numpy as np
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate
-from tacit.study import NEAR_USUAL, Study
+from tacit.study import Study
+from tacit.study.study import NEAR_USUAL
 
 NEW_ROWS = 10_000
 LEAST = -0.02
@@ -50,7 +51,10 @@ class Scenario:
     p: int
     rows: int = 20_000
     response: tuple[float, float] = (-3.0, 3.0)
-    feature: tuple[tuple[float, float], tuple[float, float]] = ((-6.0, 6.0), (-math.sqrt(3), math.sqrt(3)))
+    feature: tuple[tuple[float, float], tuple[float, float]] = (
+        (-6.0, 6.0),
+        (-math.sqrt(3), math.sqrt(3)),
+    )
 
     def study(self, epsilon: float, intercept: float = 1.0) -> Study:
         """The study; with an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in units of C."""
@@ -64,7 +68,9 @@ class Scenario:
                 "epsilon": epsilon,
                 "delta": 1e-6,
                 "response": {"name": "y", "range": self.response},
-                "features": [{"name": f"x{k}", "range": wide, "typical": typical} for k in range(self.p)],
+                "features": [
+                    {"name": f"x{k}", "range": wide, "typical": typical} for k in range(self.p)
+                ],
                 "release": {} if intercept == 1 else {"row_radius": radius},
             }
         )
@@ -76,12 +82,16 @@ def normal(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
 
 def curved(rng: np.random.Generator, n: int, _world: np.random.Generator) -> Rows:
     x = normal(rng, n, 5)
-    return x, 0.3 * x[:, 0] - 0.2 * x[:, 1] + 0.3 * (x[:, 2] ** 2 - 1) + 0.5 * np.sin(3 * x[:, 3]) + 0.3 * rng.normal(size=n)
+    return x, 0.3 * x[:, 0] - 0.2 * x[:, 1] + 0.3 * (x[:, 2] ** 2 - 1) + 0.5 * np.sin(
+        3 * x[:, 3]
+    ) + 0.3 * rng.normal(size=n)
 
 
 def interacting(rng: np.random.Generator, n: int, _world: np.random.Generator) -> Rows:
     x = normal(rng, n, 5)
-    return x, 0.25 * x[:, 0] + 0.4 * x[:, 1] * x[:, 2] - 0.3 * x[:, 3] * x[:, 4] + 0.3 * rng.normal(size=n)
+    return x, 0.25 * x[:, 0] + 0.4 * x[:, 1] * x[:, 2] - 0.3 * x[:, 3] * x[:, 4] + 0.3 * rng.normal(
+        size=n
+    )
 
 
 def heavy_features(rng: np.random.Generator, n: int, _world: np.random.Generator) -> Rows:
@@ -91,7 +101,9 @@ def heavy_features(rng: np.random.Generator, n: int, _world: np.random.Generator
 
 def heavy_residuals(rng: np.random.Generator, n: int, _world: np.random.Generator) -> Rows:
     x = rng.standard_t(3, size=(n, 5)) / math.sqrt(3)
-    return x, x @ np.array([0.4, -0.3, 0.2, 0.0, 0.0]) + 0.4 * rng.standard_t(3, size=n) / math.sqrt(3)
+    return x, x @ np.array([0.4, -0.3, 0.2, 0.0, 0.0]) + 0.4 * rng.standard_t(
+        3, size=n
+    ) / math.sqrt(3)
 
 
 def skewed(rng: np.random.Generator, n: int, _world: np.random.Generator) -> Rows:
@@ -168,7 +180,11 @@ def holders_of(scenario: Scenario, holders: int, run: int) -> tuple[list[np.ndar
     tables, new = [], []
     for k in range(holders):
         n = scenario.rows // holders
-        x, y = scenario.make(np.random.default_rng([run, 1 + k]), n + NEW_ROWS // holders, np.random.default_rng([run, 0]))
+        x, y = scenario.make(
+            np.random.default_rng([run, 1 + k]),
+            n + NEW_ROWS // holders,
+            np.random.default_rng([run, 0]),
+        )
         rows = np.column_stack([x, y])
         tables.append(rows[:n])
         new.append(rows[n:])
@@ -178,7 +194,9 @@ def holders_of(scenario: Scenario, holders: int, run: int) -> tuple[list[np.ndar
 def r_squared(beta: np.ndarray, new: np.ndarray, mean: float) -> float:
     """1 − the mean square error of a prediction over that of the training mean."""
     y = new[:, -1]
-    return 1 - float(np.mean((y - beta[0] - new[:, :-1] @ beta[1:]) ** 2) / np.mean((y - mean) ** 2))
+    return 1 - float(
+        np.mean((y - beta[0] - new[:, :-1] @ beta[1:]) ** 2) / np.mean((y - mean) ** 2)
+    )
 
 
 def noisy_mean(collection: Collection) -> np.ndarray:
@@ -204,7 +222,9 @@ def measure(name: str, holders: int, epsilon: float, runs: int, intercept: float
         ours = fit(collection)
         scores.ours.append(r_squared(ours.mean(), new, mean))
         scores.fixed.append(r_squared(fit(collection, "fixed-s-fast").mean(), new, mean))
-        scores.least_squares.append(r_squared(np.linalg.lstsq(design, whole[:, -1], rcond=None)[0], new, mean))
+        scores.least_squares.append(
+            r_squared(np.linalg.lstsq(design, whole[:, -1], rcond=None)[0], new, mean)
+        )
         scores.noisy_mean.append(r_squared(noisy_mean(collection), new, mean))
         scores.warned.append("too little" in ours.summary().caveat)
     return scores
@@ -216,7 +236,11 @@ def error_of(values: list[float]) -> float:
 
 def complaints(key: Key, scores: Scores) -> list[str]:
     """Which bars a cell misses."""
-    ours, most, warned = float(np.mean(scores.ours)), float(np.mean(scores.least_squares)), float(np.mean(scores.warned))
+    ours, most, warned = (
+        float(np.mean(scores.ours)),
+        float(np.mean(scores.least_squares)),
+        float(np.mean(scores.warned)),
+    )
     found = []
     if key not in SWAMPED and ours + 2 * error_of(scores.ours) < LEAST:
         found.append("worse than the mean")
@@ -243,7 +267,9 @@ def line_of(key: Key, scores: Scores) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="three runs: under a minute")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--runs", type=int, default=12)

@@ -31,13 +31,19 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Draws, Method, Settings
 from tacit.analyst.methods import method_named
+from tacit.analyst.methods.method import Draws, Method, Settings
 from tacit.analyst.prior import Prior
 
 PUBLISHED_FACTOR = 20.0
 PUBLISHED = {  # µs per iteration under Octave at (d, J)
-    "normal-x": {(2, 1): 740.0, (5, 5): 2540.0, (2, 10): 5100.0, (10, 10): 6100.0, (20, 10): 7000.0},
+    "normal-x": {
+        (2, 1): 740.0,
+        (5, 5): 2540.0,
+        (2, 10): 5100.0,
+        (10, 10): 6100.0,
+        (20, 10): 7000.0,
+    },
     "fixed-s": {(2, 1): 185.0, (5, 5): 713.0, (2, 10): 850.0, (10, 10): 1280.0, (20, 10): 1260.0},
     "bernstein-sheldon": {(20, 10): 50_000.0},
 }
@@ -47,7 +53,10 @@ CPP = {  # µs per iteration of a hand-written loop
     "normal-x": {(5, 5): 10.0, (10, 10): 78.0, (20, 10): 220.0},
     "fixed-s": {(5, 5): 4.0, (10, 10): 25.0, (20, 10): 95.0},
 }
-SCALE = {"fixed-s": (10_000, 60.0, 20.0), "fixed-s-fast": (100_000, 60.0, 20.0)}  # holders, seconds, KiB per holder
+SCALE = {
+    "fixed-s": (10_000, 60.0, 20.0),
+    "fixed-s-fast": (100_000, 60.0, 20.0),
+}  # holders, seconds, KiB per holder
 SCALE_COLUMNS = 10
 METHODS = ("normal-x", "fixed-s", "bernstein-sheldon")
 CELLS = [(d, holders) for d in (1, 2, 5, 10, 15, 20) for holders in (1, 5, 10)]
@@ -70,7 +79,9 @@ def evidence_of(d: int, holders: int, rows: int = ROWS, seed: int = 0) -> Eviden
     """Noisy statistics of rows in the unit ball, split evenly over holders."""
     rng = np.random.default_rng(seed)
     theta = 0.5 * rng.normal(size=d) / math.sqrt(d)
-    features = rng.normal(size=(holders, rows // holders, d)) @ (np.eye(d) + rng.normal(size=(d, d)) / math.sqrt(d))
+    features = rng.normal(size=(holders, rows // holders, d)) @ (
+        np.eye(d) + rng.normal(size=(d, d)) / math.sqrt(d)
+    )
     features /= np.maximum(1.0, np.linalg.norm(features, axis=2, keepdims=True))
     response = features @ theta + 0.2 * rng.normal(size=features.shape[:2])
     transposed = features.swapaxes(1, 2)
@@ -78,7 +89,8 @@ def evidence_of(d: int, holders: int, rows: int = ROWS, seed: int = 0) -> Eviden
     sd = np.full(holders, NOISE_SD)
     return Evidence(
         grams=transposed @ features + (full + full.swapaxes(1, 2)) / 2,
-        moments=(transposed @ response[..., None])[..., 0] + NOISE_SD * rng.normal(size=(holders, d)),
+        moments=(transposed @ response[..., None])[..., 0]
+        + NOISE_SD * rng.normal(size=(holders, d)),
         gram_sd=sd,
         off_diagonal_sd=sd / math.sqrt(2),
         moment_sd=sd,
@@ -90,20 +102,29 @@ def evidence_of(d: int, holders: int, rows: int = ROWS, seed: int = 0) -> Eviden
 
 def effective(draws: Draws) -> float:
     """Effective sample size of the worst coefficient."""
-    return min(float(array_stats.ess(draws.theta[..., k], chain_axis=0, draw_axis=1)) for k in range(draws.theta.shape[2]))
+    return min(
+        float(array_stats.ess(draws.theta[..., k], chain_axis=0, draw_axis=1))
+        for k in range(draws.theta.shape[2])
+    )
 
 
 def time_method(method: Method, cell: tuple[int, int], repeats: int) -> tuple[float, float]:
     """µs per iteration and chain, the least of some runs after a first that compiles, and effective draws per second."""
-    evidence, prior, settings = evidence_of(*cell), Prior.weak(cell[0]), Settings(draws=1000, warmup=1000, sampler="metropolis")
+    evidence, prior, settings = (
+        evidence_of(*cell),
+        Prior.weak(cell[0]),
+        Settings(draws=1000, warmup=1000, sampler="metropolis"),
+    )
     method.fit(evidence, prior, settings)
     seconds = math.inf
     for _ in range(repeats):
         start = time.process_time()
         draws = method.fit(evidence, prior, settings)
         seconds = min(seconds, time.process_time() - start)
-    assert isinstance(draws, Draws)  # noqa: S101 - samplers give draws
-    return seconds / (settings.draws + settings.warmup) / settings.chains * 1e6, effective(draws) / seconds
+    assert isinstance(draws, Draws)
+    return seconds / (settings.draws + settings.warmup) / settings.chains * 1e6, effective(
+        draws
+    ) / seconds
 
 
 def speed(method: Method, cell: tuple[int, int], repeats: int) -> Row:
@@ -114,12 +135,17 @@ def speed(method: Method, cell: tuple[int, int], repeats: int) -> Row:
     bars += [micros <= CPP_FACTOR * cpp] if cpp else []
     ratio = f"{published / micros:8.0f}x" if published else f"{'':9}"
     slower = f"{micros / cpp:8.2f}x" if cpp else f"{'':9}"
-    return Row(method.name, f"d={cell[0]:<3} J={cell[1]:<3}", f"{micros:9.1f} {rate:12.0f} {ratio} {slower}", all(bars) if bars else None)
+    return Row(
+        method.name,
+        f"d={cell[0]:<3} J={cell[1]:<3}",
+        f"{micros:9.1f} {rate:12.0f} {ratio} {slower}",
+        all(bars) if bars else None,
+    )
 
 
 def peak_kib() -> int:
     """Peak resident memory of this process, KiB."""
-    with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - not a file
+    with open("/proc/self/status", encoding="ascii") as status:
         return int(next(line for line in status if line.startswith("VmHWM")).split()[1])
 
 
@@ -137,9 +163,13 @@ def scale(name: str) -> Row:
     """Run `scale_here` in a process of its own, so that its peak memory is its own."""
     holders, most_seconds, most_kib = SCALE[name]
     command = [sys.executable, __file__, "--scale", name, str(holders)]
-    seconds, kib = map(float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    seconds, kib = map(
+        float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    )
     met = seconds <= most_seconds and kib <= most_kib
-    return Row(name, f"d={SCALE_COLUMNS} J={holders}", f"{seconds:9.1f} s {kib:10.2f} KiB per holder", met)
+    return Row(
+        name, f"d={SCALE_COLUMNS} J={holders}", f"{seconds:9.1f} s {kib:10.2f} KiB per holder", met
+    )
 
 
 def known(names: tuple[str, ...]) -> Iterator[Method]:
@@ -153,8 +183,12 @@ def known(names: tuple[str, ...]) -> Iterator[Method]:
 
 def main() -> int:
     """Measure, print the table, and give 1 where a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two cells and no scale: under a minute")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="two cells and no scale: under a minute"
+    )
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
     parser.add_argument("--scale", nargs=2, metavar=("METHOD", "HOLDERS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -165,9 +199,13 @@ def main() -> int:
     rows = [speed(method, cell, repeats) for method in known(METHODS) for cell in cells]
     if not arguments.quick:
         rows += [scale(method.name) for method in known(tuple(SCALE))]
-    print(f"{'method':18} {'cell':12} {'µs/it':>9} {'eff/s':>12} {'published':>9} {'of C++':>9}  bar")
+    print(
+        f"{'method':18} {'cell':12} {'µs/it':>9} {'eff/s':>12} {'published':>9} {'of C++':>9}  bar"
+    )
     for row in rows:
-        print(f"{row.name:18} {row.cell:12} {row.figures}  {'' if row.met is None else 'met' if row.met else 'MISSED'}")
+        print(
+            f"{row.name:18} {row.cell:12} {row.figures}  {'' if row.met is None else 'met' if row.met else 'MISSED'}"
+        )
     return int(arguments.check and any(row.met is False for row in rows))
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.scales import fix_scales
+from tacit.analyst.typical import fix_scales
 from tacit.simulation import simulate, simulate_scales
 from tacit.study import Study
 
@@ -51,7 +51,9 @@ class World:
         if self.fill == 1:
             z = self.rng.uniform(-math.sqrt(3), math.sqrt(3), (count, FEATURES))
         else:
-            z = 0.9 * self.rng.normal(size=(count, FEATURES)) + math.sqrt(1 - 0.81) * self.rng.normal(size=(count, 1))
+            z = 0.9 * self.rng.normal(size=(count, FEATURES)) + math.sqrt(
+                1 - 0.81
+            ) * self.rng.normal(size=(count, 1))
         y = np.clip(z @ self.beta + 0.18 * self.rng.normal(size=count), -1, 1)
         return np.clip(self.mean + self.sd * z, LOW, HIGH), y
 
@@ -60,11 +62,23 @@ class World:
         return [[max(LOW, m - r), min(HIGH, m + r)] for m, r in zip(self.mean, reach, strict=True)]
 
 
-def study_of(epsilon: float, *, share: float | None = None, typical: list[list[float]] | None = None) -> Study:
-    features = [{"name": f"x{k}", "range": [LOW, HIGH], "typical": typical and typical[k]} for k in range(FEATURES)]
+def study_of(
+    epsilon: float, *, share: float | None = None, typical: list[list[float]] | None = None
+) -> Study:
+    features = [
+        {"name": f"x{k}", "range": [LOW, HIGH], "typical": typical and typical[k]}
+        for k in range(FEATURES)
+    ]
     response = {"name": "y", "range": [-1, 1]}
     return Study.from_document(
-        {"name": "scales", "epsilon": epsilon, "delta": 1e-6, "scales_share": share, "response": response, "features": features}
+        {
+            "name": "scales",
+            "epsilon": epsilon,
+            "delta": 1e-6,
+            "scales_share": share,
+            "response": response,
+            "features": features,
+        }
     )
 
 
@@ -75,13 +89,20 @@ def r_squared(beta: np.ndarray, test: Rows) -> float:
 
 def private(study: Study, parts: list[Rows], test: Rows, rng: np.random.Generator) -> float:
     """R² of the default method on what holders publish for the study."""
-    releases = [simulate(study, np.column_stack(part), rng, holder=f"h{k}") for k, part in enumerate(parts)]
+    releases = [
+        simulate(study, np.column_stack(part), rng, holder=f"h{k}") for k, part in enumerate(parts)
+    ]
     return r_squared(fit(collect(releases, allow_simulated=True)).mean("user"), test)
 
 
-def second_stage(epsilon: float, share: float, parts: list[Rows], rng: np.random.Generator) -> Study:
+def second_stage(
+    epsilon: float, share: float, parts: list[Rows], rng: np.random.Generator
+) -> Study:
     study = study_of(epsilon, share=share)
-    scales = [simulate_scales(study, np.column_stack(part), rng, holder=f"h{k}") for k, part in enumerate(parts)]
+    scales = [
+        simulate_scales(study, np.column_stack(part), rng, holder=f"h{k}")
+        for k, part in enumerate(parts)
+    ]
     return fix_scales(scales, allow_simulated=True)
 
 
@@ -95,7 +116,9 @@ def cell(fill: float, epsilon: float, runs: int) -> dict[str, float]:
         x, y = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         least_squares = np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y, rcond=None)[0]
         studies = {"one": study_of(epsilon), "known": study_of(epsilon, typical=world.known())}
-        studies |= {f"share {share:g}": second_stage(epsilon, share, parts, rng) for share in SHARES}
+        studies |= {
+            f"share {share:g}": second_stage(epsilon, share, parts, rng) for share in SHARES
+        }
         for name, study in studies.items():
             found.setdefault(name, []).append(private(study, parts, test, rng))
         found.setdefault("rows", []).append(r_squared(least_squares, test))
@@ -103,7 +126,9 @@ def cell(fill: float, epsilon: float, runs: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="three runs")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
@@ -115,9 +140,18 @@ def main() -> None:
             found = cell(fill, epsilon, 3 if options.quick else options.runs)
             gain = found["share 0.1"] - found["one"]
             met &= (gain > 0 or fill > 0.1) and (gain >= -MOST_LOSS or fill < 1)
-            lines.append(f"{fill:>5g}{epsilon:>9g}" + "".join(f"{found[way]:>12.4f}" for way in ways) + f"{gain:>+10.4f}")
+            lines.append(
+                f"{fill:>5g}{epsilon:>9g}"
+                + "".join(f"{found[way]:>12.4f}" for way in ways)
+                + f"{gain:>+10.4f}"
+            )
             print(lines[-1], file=sys.stderr, flush=True)
-    print("\n" + f"{'fill':>5}{'epsilon':>9}" + "".join(f"{way:>12}" for way in ways) + f"{'gain':>10}")
+    print(
+        "\n"
+        + f"{'fill':>5}{'epsilon':>9}"
+        + "".join(f"{way:>12}" for way in ways)
+        + f"{'gain':>10}"
+    )
     print("\n".join(lines))
     print("gain: share 0.1 over one; " + ("bars met" if met else "bars missed"))
     sys.exit(0 if met or not options.check else 1)

@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.simulation import simulate, simulate_sum
 from tacit.study import Study
 
@@ -39,7 +39,9 @@ FACTOR = {10: 1.5, 50: 3.0}
 
 def summing(holders: int, least: int, colluding: int) -> Study:
     keys = {f"h{k:02d}": base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(holders)}
-    return Study.from_document(DOCUMENT | {"secure_sum": {"holders": keys, "least": least, "colluding": colluding}})
+    return Study.from_document(
+        DOCUMENT | {"secure_sum": {"holders": keys, "least": least, "colluding": colluding}}
+    )
 
 
 def rows(rng: np.random.Generator, count: int) -> pa.Table:
@@ -69,12 +71,16 @@ def run(holders: int, runs: int) -> dict[str, tuple[float, float, float, int]]:
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         tables = [rows(rng, ROWS) for _ in range(holders)]
-        releases = [simulate(plain, table, rng, holder=f"h{k:02d}") for k, table in enumerate(tables)]
+        releases = [
+            simulate(plain, table, rng, holder=f"h{k:02d}") for k, table in enumerate(tables)
+        ]
         for name, study in ways.items():
             published = releases if study is None else [simulate_sum(study, tables, rng)]
             found.setdefault(name, []).append(judge(fit(collect(published, allow_simulated=True))))
         pooled = simulate(plain, pa.concat_tables(tables), rng, holder="all")
-        found.setdefault("one holder with all rows", []).append(judge(fit(collect(pooled, allow_simulated=True))))
+        found.setdefault("one holder with all rows", []).append(
+            judge(fit(collect(pooled, allow_simulated=True)))
+        )
     return {
         name: (
             float(np.mean([error for error, _, _ in each])),
@@ -87,7 +93,9 @@ def run(holders: int, runs: int) -> dict[str, tuple[float, float, float, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="few runs")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     options = parser.parse_args()
@@ -95,7 +103,9 @@ def main() -> None:
     met, lines = True, []
     for holders in (10, 50):
         found = run(holders, runs)
-        lines.append(f"\nJ = {holders} holders of {ROWS} rows, epsilon = 1, delta = 1e-6, {runs} runs")
+        lines.append(
+            f"\nJ = {holders} holders of {ROWS} rows, epsilon = 1, delta = 1e-6, {runs} runs"
+        )
         lines.append(f"{'':<36}{'mean squared error':>20}{'width of 90 %':>16}{'coverage':>10}")
         for name, (error, width, coverage, intervals) in found.items():
             lines.append(f"{name:<36}{error:>20.2e}{width:>16.4f}{coverage:>10.3f}")

@@ -43,8 +43,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what adding up costs beside reading.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--only", nargs="+", choices=[*SOURCES, "spark"], default=[*SOURCES, "spark"])
-    parser.add_argument("--measure", nargs=3, metavar=("WHAT", "ADDRESS", "ROWS"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--only", nargs="+", choices=[*SOURCES, "spark"], default=[*SOURCES, "spark"]
+    )
+    parser.add_argument(
+        "--measure", nargs=3, metavar=("WHAT", "ADDRESS", "ROWS"), help=argparse.SUPPRESS
+    )
     arguments = parser.parse_args()
     if arguments.measure:
         what, address, rows = arguments.measure
@@ -53,11 +57,17 @@ def main() -> None:
     share = 10 if arguments.quick else 1
     missed = False
     with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-        print(f"CPU µs per row of {len(COLUMNS)} columns; peak memory with all rows and with a fifth")
+        print(
+            f"CPU µs per row of {len(COLUMNS)} columns; peak memory with all rows and with a fifth"
+        )
         print(f"{'source':11} {'rows':>11} {'read':>9} {'with sums':>9}")
         for name in arguments.only:
             try:
-                missed |= spark(SPARK_ROWS // share) if name == "spark" else database(name, Path(folder), ROWS // share)
+                missed |= (
+                    spark(SPARK_ROWS // share)
+                    if name == "spark"
+                    else database(name, Path(folder), ROWS // share)
+                )
             except (ImportError, OSError, subprocess.CalledProcessError) as error:
                 print(f"{name:11} left out: {type(error).__name__}", file=sys.stderr)
     sys.exit(1 if arguments.check and missed else 0)
@@ -66,12 +76,19 @@ def main() -> None:
 def database(name: str, folder: Path, rows: int) -> bool:
     """Measure one source that lies on this machine; print, and say whether a bar is missed."""
     with MAKERS[name](folder, rows) as address:
-        read = min((measure("read", address, rows) for _ in range(REPEATS)), key=lambda run: run["cpu"])
-        ours = min((measure("statistics", address, rows) for _ in range(REPEATS)), key=lambda run: run["cpu"])
+        read = min(
+            (measure("read", address, rows) for _ in range(REPEATS)), key=lambda run: run["cpu"]
+        )
+        ours = min(
+            (measure("statistics", address, rows) for _ in range(REPEATS)),
+            key=lambda run: run["cpu"],
+        )
         few = min(measure("statistics", address, rows // 5)["peak"] for _ in range(2))
     per_read, per_row = read["cpu"] / rows * 1e6, ours["cpu"] / rows * 1e6
     peaks = f"{ours['peak'] / 1e6:4.0f} MB, {few / 1e6:4.0f} MB"
-    print(f"{name:11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {peaks}; {1e6 / per_row:,.0f} rows per second and core")
+    print(
+        f"{name:11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {peaks}; {1e6 / per_row:,.0f} rows per second and core"
+    )
     grows = name != "duckdb" and ours["peak"] > MOST_GROWTH * few
     return per_row - per_read > MOST_MICROSECONDS or grows
 
@@ -79,22 +96,34 @@ def database(name: str, folder: Path, rows: int) -> bool:
 def measure(what: str, address: str, rows: int) -> dict[str, float]:
     """Run one measure in a fresh process."""
     command = [sys.executable, __file__, "--measure", what, address, str(rows)]
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    result: dict[str, float] = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    environment = os.environ | {
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    result: dict[str, float] = json.loads(
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    )
     return result
 
 
-def study() -> Any:  # noqa: ANN401
+def study() -> Any:
     """The agreement that is measured: every range is ±3."""
     from tacit import Study
 
     features = [{"name": name, "range": [-3, 3]} for name in FEATURES]
     return Study.from_document(
-        {"name": "benchmark", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "y", "range": [-3, 3]}, "features": features}
+        {
+            "name": "benchmark",
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [-3, 3]},
+            "features": features,
+        }
     )
 
 
-def table(address: str, rows: int) -> Any:  # noqa: ANN401
+def table(address: str, rows: int) -> Any:
     """The first rows of a source: what `publish` would take."""
     from tacit import sql_table
     from tacit.rows.table import Table, table_of
@@ -132,7 +161,10 @@ def statistics(address: str, rows: int) -> dict[str, float]:
     return {"cpu": cpu_time() - start, "peak": peak_memory(), "rows": total.n}
 
 
-MEASURES: dict[str, Callable[[str, int], dict[str, float]]] = {"read": read, "statistics": statistics}
+MEASURES: dict[str, Callable[[str, int], dict[str, float]]] = {
+    "read": read,
+    "statistics": statistics,
+}
 
 
 # Where the rows lie.
@@ -165,7 +197,9 @@ class Parquet(Made):
         import pyarrow.parquet as pq
 
         path = self.folder / "benchmark.parquet"
-        with pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in COLUMNS])) as writer:
+        with pq.ParquetWriter(
+            path, pa.schema([(name, pa.float64()) for name in COLUMNS])
+        ) as writer:
             for block in blocks(self.rows):
                 writer.write_table(block)
         return str(path)
@@ -177,7 +211,9 @@ class DuckDB(Made):
 
         path = self.folder / "benchmark.duckdb"
         with duckdb.connect(path) as connection:
-            connection.execute(f"CREATE TABLE benchmark ({', '.join(f'{name} DOUBLE' for name in COLUMNS)})")
+            connection.execute(
+                f"CREATE TABLE benchmark ({', '.join(f'{name} DOUBLE' for name in COLUMNS)})"
+            )
             for block in blocks(self.rows):
                 connection.register("block", block)
                 connection.execute("INSERT INTO benchmark SELECT * FROM block")
@@ -190,10 +226,14 @@ class SQLite(Made):
 
         path = self.folder / "benchmark.db"
         connection = sqlite3.connect(path)
-        connection.execute(f"CREATE TABLE benchmark ({', '.join(f'{name} REAL' for name in COLUMNS)})")
+        connection.execute(
+            f"CREATE TABLE benchmark ({', '.join(f'{name} REAL' for name in COLUMNS)})"
+        )
         for block in blocks(self.rows):
             values = zip(*(block[name].to_pylist() for name in COLUMNS), strict=True)
-            connection.executemany(f"INSERT INTO benchmark VALUES ({', '.join('?' * len(COLUMNS))})", values)
+            connection.executemany(
+                f"INSERT INTO benchmark VALUES ({', '.join('?' * len(COLUMNS))})", values
+            )
         connection.commit()
         connection.close()
         return f"sqlite:///{path}"
@@ -209,7 +249,10 @@ class PostgreSQL(Made):
         self.server = Server()
         self.server.__enter__()
         os.environ["PGPASSWORD"] = PASSWORD
-        with adbc_driver_postgresql.dbapi.connect(self.server.url) as connection, connection.cursor() as cursor:
+        with (
+            adbc_driver_postgresql.dbapi.connect(self.server.url) as connection,
+            connection.cursor() as cursor,
+        ):
             for number, block in enumerate(blocks(self.rows)):
                 cursor.adbc_ingest("benchmark", block, mode="append" if number else "create")
             connection.commit()
@@ -219,7 +262,12 @@ class PostgreSQL(Made):
         self.server.__exit__()
 
 
-MAKERS: dict[str, Any] = {"parquet": Parquet, "postgresql": PostgreSQL, "duckdb": DuckDB, "sqlite": SQLite}
+MAKERS: dict[str, Any] = {
+    "parquet": Parquet,
+    "postgresql": PostgreSQL,
+    "duckdb": DuckDB,
+    "sqlite": SQLite,
+}
 
 
 # Spark, on this machine's cores. Rows are made where they are read, so that no disk is measured.
@@ -232,8 +280,16 @@ def spark(rows: int) -> bool:
     from tacit.holder.statistics import STATISTICS
     from tacit.holder.tally import total_of
 
-    os.environ |= {"PYSPARK_PYTHON": sys.executable, "OPENBLAS_NUM_THREADS": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
-    settings = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+    os.environ |= {
+        "PYSPARK_PYTHON": sys.executable,
+        "OPENBLAS_NUM_THREADS": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.ui.showConsoleProgress": "false",
+    }
     settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": str(2**16)}
     builder = SparkSession.builder.master("local[2]").appName("tacit benchmark")
     for name, value in settings.items():
@@ -241,8 +297,10 @@ def spark(rows: int) -> bool:
     session = builder.getOrCreate()
     agreement = study()
 
-    def frame(count: int) -> Any:  # noqa: ANN401
-        columns = [f"hash(id, {k}) / 715827882.7D AS {name}" for k, name in enumerate(COLUMNS)]  # even on ±3
+    def frame(count: int) -> Any:
+        columns = [
+            f"hash(id, {k}) / 715827882.7D AS {name}" for k, name in enumerate(COLUMNS)
+        ]  # even on ±3
         return session.range(0, count, 1, PARTITIONS).selectExpr(*columns)
 
     def added(count: int) -> float:
@@ -253,10 +311,14 @@ def spark(rows: int) -> bool:
 
     added(rows // 100)  # workers start, classes are compiled
     few = rows // 4
-    differences = [[work(rows) - work(few) for _ in range(REPEATS - 1)] for work in (only_read, added)]
+    differences = [
+        [work(rows) - work(few) for _ in range(REPEATS - 1)] for work in (only_read, added)
+    ]
     session.stop()
     per_read, per_row = (min(runs) / (rows - few) * 1e6 for runs in differences)
-    print(f"{'spark':11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {1e6 / per_row:,.0f} rows per second and core")
+    print(
+        f"{'spark':11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {1e6 / per_row:,.0f} rows per second and core"
+    )
     return per_row - per_read > MOST_MICROSECONDS
 
 
@@ -295,7 +357,11 @@ def cpu_time() -> float:
 
 def peak_memory() -> float:
     """Largest resident size of this process in bytes."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
     return float(line.split()[1]) * 1024
 
 

@@ -40,14 +40,20 @@ def main() -> None:
         releases = make_releases(Path(folder))
         commands = {
             "tacit --help": (["--help"], MOST_HELP),
-            "tacit fit": (["fit", *releases, "--out", f"{folder}/posterior.parquet", "--allow-simulated"], MOST_FIT),
+            "tacit fit": (
+                ["fit", *releases, "--out", f"{folder}/posterior.parquet", "--allow-simulated"],
+                MOST_FIT,
+            ),
         }
         shares = {name: import_shares(command) for name, (command, _) in commands.items()}
         times = {name: smallest(command, runs) for name, (command, _) in commands.items()}
     missed = False
     for name, (_, bar) in commands.items():
         cpu, wall = times[name]
-        print(f"{name}: imports " + ", ".join(f"{package} {1e3 * seconds:.0f} ms" for package, seconds in shares[name]))
+        print(
+            f"{name}: imports "
+            + ", ".join(f"{package} {1e3 * seconds:.0f} ms" for package, seconds in shares[name])
+        )
         print(f"{name}: {cpu:.2f} s CPU (bar {bar:g}), {wall:.2f} s wall")
         missed |= cpu > bar
     sys.exit(1 if arguments.check and missed else 0)
@@ -57,17 +63,25 @@ def make_releases(folder: Path) -> list[str]:
     """Ten holders' simulated releases of a study with twenty columns."""
     import numpy as np
 
-    from tacit.columns import Feature, Response
     from tacit.simulation import simulate
     from tacit.study import Study
+    from tacit.study.columns import Feature, Response
 
     rng = np.random.default_rng(0)
     features = tuple(Feature(name=f"x{k}", range=(-1, 1)) for k in range(COLUMNS - 1))
-    study = Study(name="startup", epsilon=1.0, delta=1e-6, response=Response(name="y", range=(-1, 1)), features=features)
+    study = Study(
+        name="startup",
+        epsilon=1.0,
+        delta=1e-6,
+        response=Response(name="y", range=(-1, 1)),
+        features=features,
+    )
     paths = []
     for holder in range(HOLDERS):
         paths.append(str(folder / f"{holder}.json"))
-        simulate(study, rng.uniform(-1, 1, (5000, COLUMNS)), rng, holder=f"holder {holder}").save(paths[-1])
+        simulate(study, rng.uniform(-1, 1, (5000, COLUMNS)), rng, holder=f"holder {holder}").save(
+            paths[-1]
+        )
     return paths
 
 
@@ -87,10 +101,16 @@ def measure(command: list[str]) -> tuple[float, float]:
 def import_shares(command: list[str]) -> list[tuple[str, float]]:
     """The packages whose own modules take longest to import, in seconds."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "tacit", *command], check=True, capture_output=True, text=True, env=environment()
+        [sys.executable, "-X", "importtime", "-m", "tacit", *command],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment(),
     )
     own: Counter[str] = Counter()
-    for microseconds, module in re.findall(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)", done.stderr):
+    for microseconds, module in re.findall(
+        r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)", done.stderr
+    ):
         own[module.split(".")[0]] += int(microseconds) * 1e-6
     return own.most_common(SHOWN)
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import tacit
-from tacit.analyst.batches import Accumulator
 from tacit.analyst.collection import Collection
 from tacit.analyst.fit import fit
 from tacit.analyst.follow import Follower
-from tacit.release_log import Entry
+from tacit.analyst.streams import Accumulator
+from tacit.release.log import Entry
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -49,7 +49,10 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         truth, mixing = rng.uniform(-0.5, 0.5, FEATURES), rng.normal(size=(FEATURES, FEATURES))
-        releases = [simulate(STUDY, table(rows, truth, mixing, rng), rng, holder=str(b)) for b in range(batches)]
+        releases = [
+            simulate(STUDY, table(rows, truth, mixing, rng), rng, holder=str(b))
+            for b in range(batches)
+        ]
         same = [release.model_copy(update={"holder": "north"}) for release in releases]
         accumulator = Accumulator(Entry("s", 1, same[0]))
         for number, release in enumerate(same, 1):
@@ -63,7 +66,10 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
             low, high = posterior.interval(0.9, "scaled").T
             errors.append(float(np.mean((posterior.mean("scaled") - wanted) ** 2)))
             covered.append(float(np.mean((low < wanted) & (wanted < high))))
-    return {name: (float(np.sqrt(np.mean(e))), float(np.mean(c)), float(np.mean(s))) for name, (e, c, s) in found.items()}
+    return {
+        name: (float(np.sqrt(np.mean(e))), float(np.mean(c)), float(np.mean(s)))
+        for name, (e, c, s) in found.items()
+    }
 
 
 def cost(batches: int, folder: Path) -> list[float]:
@@ -74,7 +80,9 @@ def cost(batches: int, folder: Path) -> list[float]:
     log.touch()
     follower, add, compute = Follower([log], allow_simulated=True), [], []
     for number in range(1, batches + 1):
-        entry = Entry("s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north"))
+        entry = Entry(
+            "s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
+        )
         with log.open("a", encoding="utf-8") as file:
             file.write(entry.to_line())
         begun = time.perf_counter()
@@ -85,7 +93,10 @@ def cost(batches: int, folder: Path) -> list[float]:
             follower.posterior()
             compute.append(time.perf_counter() - begun)
     late = max(batches // 10, 20)
-    return [1e3 * float(np.median(part)) for part in (add[10:30], add[-late:], compute[:10], compute[-10:])]
+    return [
+        1e3 * float(np.median(part))
+        for part in (add[10:30], add[-late:], compute[:10], compute[-10:])
+    ]
 
 
 def throughput(batches: int, rows: int, folder: Path) -> tuple[float, float]:
@@ -95,7 +106,14 @@ def throughput(batches: int, rows: int, folder: Path) -> tuple[float, float]:
     names = [*(f"x{k}" for k in range(FEATURES)), "y"]
     batch = pa.record_batch(dict(zip(names, data.T, strict=True)))
     begun = time.perf_counter()
-    tacit.stream(STUDY, [batch] * batches, holder="north", ledger=folder / "l.db", log=folder / "n.log", batch_rows=rows)
+    tacit.stream(
+        STUDY,
+        [batch] * batches,
+        holder="north",
+        ledger=folder / "l.db",
+        log=folder / "n.log",
+        batch_rows=rows,
+    )
     seconds = time.perf_counter() - begun
     return batches * rows / seconds, batches / seconds
 
@@ -107,21 +125,39 @@ def main() -> None:
     chosen = options.parse_args()
     runs, long = (6, 300) if chosen.quick else (40, 1000)
     worst = 0.0
-    lines = ["| batches × rows | pooled: error | covers | seconds | apart: error | covers | seconds |", "|---|---|---|---|---|---|---|"]
-    for batches, rows in ((10, 1000), (50, 1000)) if chosen.quick else ((10, 1000), (50, 1000), (50, 200), (200, 500)):
+    lines = [
+        "| batches × rows | pooled: error | covers | seconds | apart: error | covers | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for batches, rows in (
+        ((10, 1000), (50, 1000))
+        if chosen.quick
+        else ((10, 1000), (50, 1000), (50, 200), (200, 500))
+    ):
         found = accuracy(batches, rows, runs)
-        (error, covers, seconds), (apart, apart_covers, apart_seconds) = found["pooled"], found["apart"]
+        (error, covers, seconds), (apart, apart_covers, apart_seconds) = (
+            found["pooled"],
+            found["apart"],
+        )
         worst = max(worst, error / apart)
         lines.append(
             f"| {batches} × {rows} | {error:.4f} | {covers:.2f} | {seconds:.2f} | {apart:.4f} | {apart_covers:.2f} | {apart_seconds:.2f} |"
         )
     with tempfile.TemporaryDirectory() as folder:
         early, late, first, last = cost(long, Path(folder))
-        rows_per_second, batches_per_second = throughput(20 if chosen.quick else 100, 10_000, Path(folder))
+        rows_per_second, batches_per_second = throughput(
+            20 if chosen.quick else 100, 10_000, Path(folder)
+        )
     print("\n".join(lines))
-    print(f"one more batch: {early:.2f} ms after 10, {late:.2f} ms after {long}, ratio {late / early:.2f}")
-    print(f"the posterior:  {first:.0f} ms after 10, {last:.0f} ms after {long}, ratio {last / first:.2f}")
-    print(f"publishing: {rows_per_second:,.0f} rows and {batches_per_second:.1f} batches of 10,000 per second")
+    print(
+        f"one more batch: {early:.2f} ms after 10, {late:.2f} ms after {long}, ratio {late / early:.2f}"
+    )
+    print(
+        f"the posterior:  {first:.0f} ms after 10, {last:.0f} ms after {long}, ratio {last / first:.2f}"
+    )
+    print(
+        f"publishing: {rows_per_second:,.0f} rows and {batches_per_second:.1f} batches of 10,000 per second"
+    )
     if chosen.check and (late > BAR * early or last > BAR * first or worst > 1.05):
         sys.exit(1)
 

@@ -16,8 +16,8 @@ import sys
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings
 from tacit.analyst.methods import noise_aware
+from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
 
 SIGMAS = (0.1, 0.1, 0.4, 0.4)
@@ -26,7 +26,9 @@ ROWS, NOISES = 2_000, (0.5, 10.0, 40.0)
 OWN, COMMON = noise_aware.UNLIKE, np.zeros(1)
 
 
-def simulated(seed: int, noise: float, sigmas: tuple[float, ...] = SIGMAS) -> tuple[np.ndarray, Evidence]:
+def simulated(
+    seed: int, noise: float, sigmas: tuple[float, ...] = SIGMAS
+) -> tuple[np.ndarray, Evidence]:
     """Coefficients, and the releases of all holders."""
     rng = np.random.default_rng(seed)
     theta, parts = np.append(0.2 * rng.normal(), 0.25 * rng.normal(size=2)), []
@@ -39,10 +41,22 @@ def simulated(seed: int, noise: float, sigmas: tuple[float, ...] = SIGMAS) -> tu
     grams, moments, squares = (np.array(part) for part in zip(*parts, strict=True))
     sd = np.full(len(sigmas), noise)
     counts = np.full(len(sigmas), float(ROWS))
-    return theta, Evidence(grams, moments, sd, sd / math.sqrt(2), sd / 2, counts, squares=squares, square_sd=sd / 2, intercept=True)
+    return theta, Evidence(
+        grams,
+        moments,
+        sd,
+        sd / math.sqrt(2),
+        sd / 2,
+        counts,
+        squares=squares,
+        square_sd=sd / 2,
+        intercept=True,
+    )
 
 
-def measure(noise: float, runs: int, sigmas: tuple[float, ...] = SIGMAS) -> tuple[np.ndarray, np.ndarray]:
+def measure(
+    noise: float, runs: int, sigmas: tuple[float, ...] = SIGMAS
+) -> tuple[np.ndarray, np.ndarray]:
     """Coverage and mean width per coefficient."""
     covered, widths = [], []
     for seed in range(runs):
@@ -55,20 +69,27 @@ def measure(noise: float, runs: int, sigmas: tuple[float, ...] = SIGMAS) -> tupl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="30 runs")
     parser.add_argument("--check", action="store_true", help="exit 1 when the bar is missed")
     parser.add_argument("--runs", type=int, default=200)
     options = parser.parse_args()
     runs = 30 if options.quick else options.runs
     least, met = 0.9 - 3 * math.sqrt(0.09 / runs), True
-    lines = [f"{'noise':>6}  {'variances':<10}{'coverage: intercept, slopes':>30}{'width: intercept, slopes':>30}"]
+    lines = [
+        f"{'noise':>6}  {'variances':<10}{'coverage: intercept, slopes':>30}{'width: intercept, slopes':>30}"
+    ]
     for noise in NOISES:
         for label, grid in (("common", COMMON), ("own", OWN)):
             noise_aware.UNLIKE = grid
             covered, widths = measure(noise, runs)
             met &= label == "common" or bool((covered >= least).all())
-            shares, sizes = "".join(f"{share:>10.2f}" for share in covered), "".join(f"{width:>10.4f}" for width in widths)
+            shares, sizes = (
+                "".join(f"{share:>10.2f}" for share in covered),
+                "".join(f"{width:>10.4f}" for width in widths),
+            )
             lines.append(f"{noise:>6g}  {label:<10}{shares}{sizes}")
             print(lines[-1], flush=True)
     print(f"\n{runs} runs\n" + "\n".join(lines))

@@ -21,7 +21,7 @@ words. [Exit codes](files.md#exit-codes). Completion: `tacit --install-completio
 SHARED = {"quiet", "help"}
 
 
-def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's commands have no public class
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Every command with its whole name, groups opened."""
     if hasattr(command, "commands"):
         for inner in command.commands.values():
@@ -30,7 +30,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN
         yield name, command
 
 
-def section(name: str, command: Any) -> str:  # noqa: ANN401
+def section(name: str, command: Any) -> str:
     """A command's help and its parameters as a table."""
     lines = [f"## `{name}`", "", (command.help or "").strip(), ""]
     rows = [row(parameter) for parameter in command.params if parameter.name not in SHARED]
@@ -39,11 +39,13 @@ def section(name: str, command: Any) -> str:  # noqa: ANN401
     return "\n".join(lines)
 
 
-def row(parameter: Any) -> str:  # noqa: ANN401
+def row(parameter: Any) -> str:
     """One argument or option."""
     if parameter.param_type_name == "option":
         needed = " (needed)" if parameter.required else ""
-        names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts)) + needed
+        names = (
+            ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts)) + needed
+        )
         default = f" Default: `{parameter.default}`." if _is_told(parameter) else ""
     else:
         names, default = f"`{(parameter.human_readable_name or '').upper()}`", ""
@@ -51,13 +53,21 @@ def row(parameter: Any) -> str:  # noqa: ANN401
     return f"| {names} | {text}{default} |"
 
 
-def _is_told(option: Any) -> bool:  # noqa: ANN401
+def _is_told(option: Any) -> bool:
     return not (option.is_flag or option.default in (None, (), []) or callable(option.default))
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(section(name, command) for name, command in commands(get_command(app), "tacit"))]).rstrip() + "\n"
+    return (
+        "\n".join(
+            [
+                HEAD,
+                *(section(name, command) for name, command in commands(get_command(app), "tacit")),
+            ]
+        ).rstrip()
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

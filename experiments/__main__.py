@@ -35,16 +35,32 @@ FURTHER = {"simulated": "noise-aware", "real": "mixing"}  # what takes time besi
 def main(arguments: list[str] | None = None) -> int:
     """Run one experiment, or all, or write the page."""
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m experiments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", choices=[*NAMES, "all", "page"], metavar="NAME", help=", ".join([*NAMES, "all", "page"]))
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for results (results)")
+    parser.add_argument(
+        "name",
+        choices=[*NAMES, "all", "page"],
+        metavar="NAME",
+        help=", ".join([*NAMES, "all", "page"]),
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder for results (results)"
+    )
     parser.add_argument("--data", type=Path, help="folder with the UCI files, for real")
     parser.add_argument("--runs", type=int, help="runs per cell, in place of the settings'")
-    parser.add_argument("--quick", action="store_true", help="fewer runs and iterations, as the settings' [quick] says")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer runs and iterations, as the settings' [quick] says",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--methods", nargs="+", choices=SAMPLED, help="samplers to run or read in simulated and real (all); the rest stay blank"
+        "--methods",
+        nargs="+",
+        choices=SAMPLED,
+        help="samplers to run or read in simulated and real (all); the rest stay blank",
     )
     options = parser.parse_args(arguments)
     try:
@@ -75,7 +91,9 @@ def simulated_settings(options: argparse.Namespace) -> Settings:
     return settings_of("simulated", quick=options.quick, runs=options.runs, seed=options.seed)
 
 
-def simulated_parts(options: argparse.Namespace, settings: Settings, columns: list[int]) -> list[Part]:
+def simulated_parts(
+    options: argparse.Namespace, settings: Settings, columns: list[int]
+) -> list[Part]:
     """The parts of `simulated` at some d, made where they are not there."""
     from experiments.simulated import chains_part, part_path
     from experiments.simulated_closed import OWN, closed_part, own_part, own_path
@@ -85,10 +103,18 @@ def simulated_parts(options: argparse.Namespace, settings: Settings, columns: li
     for d in columns:
         makers[part_path(folder, "closed", d)] = lambda d=d: closed_part(d, settings)
         for method in SAMPLED:
-            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(method, d, settings, lambda _iterations: None)
+            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(
+                method, d, settings, lambda _iterations: None
+            )
         for holders in settings["holders"]:
-            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(d, holders, settings)
-    makers = {path: make for path, make in makers.items() if path.exists() or path.stem.startswith(("closed", *chosen))}
+            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(
+                d, holders, settings
+            )
+    makers = {
+        path: make
+        for path, make in makers.items()
+        if path.exists() or path.stem.startswith(("closed", *chosen))
+    }
     found = []
     with steps(len(makers)) as step:
         for path, make in makers.items():
@@ -97,7 +123,7 @@ def simulated_parts(options: argparse.Namespace, settings: Settings, columns: li
     return found
 
 
-def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401 - a Report, imported late
+def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:
     """Errors on simulated data."""
     from experiments.reports import simulated
 
@@ -107,7 +133,7 @@ def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # no
     return simulated(stored(options, "simulated", parts), settings, times)
 
 
-def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:
     """Distances to the non-private posterior."""
     from experiments.mmd import distances
     from experiments.reports import mmd
@@ -118,24 +144,30 @@ def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: AN
     return mmd(stored(options, "mmd", [found]), shared)
 
 
-def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_real(options: argparse.Namespace, settings: Settings) -> Any:
     """Errors on public data."""
     from experiments.data import FILES, available
     from experiments.real import run_parts
     from experiments.reports import real
 
     if options.data is None or not available(options.data):
-        message = f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
-        raise DataError(message)
+        raise DataError(
+            f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
+        )
     methods = options.methods or (*SAMPLED, "mixing")
     each = 2 + len(methods) + ("mixing" in methods) * (len(settings["holders"]) - 1)
     with steps(len(available(options.data)) * each) as step:
         found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
     mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
-    return real(stored(options, "real", found["errors"]), stored(options, "real-long", found["long"]), mixing, settings)
+    return real(
+        stored(options, "real", found["errors"]),
+        stored(options, "real-long", found["long"]),
+        mixing,
+        settings,
+    )
 
 
-def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:
     """Times, on one core."""
     from experiments.reports import runtimes
     from experiments.runtimes import TIMED, run_parts
@@ -145,7 +177,7 @@ def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noq
     return runtimes(stored(options, "runtimes", found), settings)
 
 
-def run_audit(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_audit(options: argparse.Namespace, settings: Settings) -> Any:
     """The true ε."""
     from experiments.audit import audited
     from experiments.reports import audit

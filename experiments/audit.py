@@ -31,7 +31,11 @@ X, Y = 2.0, 1.0  # bounds of the audited tables
 def limits(successes: float, trials: int, error: float) -> tuple[float, float]:
     """Clopper–Pearson: what a probability exceeds, and what it does not exceed, each with that chance of error."""
     low = float(betaincinv(successes, trials - successes + 1, error)) if successes > 0 else 0.0
-    high = float(betaincinv(successes + 1, trials - successes, 1 - error)) if successes < trials else 1.0
+    high = (
+        float(betaincinv(successes + 1, trials - successes, 1 - error))
+        if successes < trials
+        else 1.0
+    )
     return low, high
 
 
@@ -45,15 +49,22 @@ def threshold(mu: float, trials: int, delta: float, error: float) -> float:
     """Where to cut so that the bound is largest when counts are as expected."""
     cuts = np.linspace(-2.0, 6.0, 321)
     counts = np.rint(trials * ndtr(mu - cuts)), np.rint(trials * ndtr(-cuts))
-    bounds = [lower_bound((with_row, without), trials, delta, error) for with_row, without in zip(*counts, strict=True)]
+    bounds = [
+        lower_bound((with_row, without), trials, delta, error)
+        for with_row, without in zip(*counts, strict=True)
+    ]
     return float(cuts[int(np.argmax(bounds))])
 
 
-def outputs(rng: np.random.Generator, statistics: Statistics, sds: Sds, count: int) -> tuple[Array, Array]:
+def outputs(
+    rng: np.random.Generator, statistics: Statistics, sds: Sds, count: int
+) -> tuple[Array, Array]:
     """Draws of the release's upper triangle of S and of z, (count, 3) and (count, 2), by the code that the experiments use."""
     noise = standard_noise(rng, count, 2)
     upper = np.triu_indices(2)
-    return (statistics.grams[0] + sds.gram * noise.grams)[:, *upper], statistics.moments[0] + sds.moment * noise.moments
+    return (statistics.grams[0] + sds.gram * noise.grams)[:, *upper], statistics.moments[
+        0
+    ] + sds.moment * noise.moments
 
 
 def tables() -> tuple[Statistics, Statistics]:
@@ -63,15 +74,25 @@ def tables() -> tuple[Statistics, Statistics]:
     y = rng.uniform(-Y, Y, 20)
     longer = np.vstack([x, [X, 0.0]]), np.append(y, Y)
     return tuple(
-        Statistics((a.T @ a)[None], (a.T @ b)[None], np.array([b @ b]), np.array([float(len(b))]), X, Y) for a, b in (longer, (x, y))
+        Statistics(
+            (a.T @ a)[None], (a.T @ b)[None], np.array([b @ b]), np.array([float(len(b))]), X, Y
+        )
+        for a, b in (longer, (x, y))
     )  # type: ignore[return-value]
 
 
-def inside(rng: np.random.Generator, statistics: Statistics, sds: Sds, cut: float, trials: int) -> int:
+def inside(
+    rng: np.random.Generator, statistics: Statistics, sds: Sds, cut: float, trials: int
+) -> int:
     """How many draws of a table's release lie beyond the cut, along the line from the table without the row to that with it."""
     with_row, without = tables()
     upper = np.triu_indices(2)
-    along = np.concatenate([(with_row.grams - without.grams)[0][upper] / sds.gram, (with_row.moments - without.moments)[0] / sds.moment])
+    along = np.concatenate(
+        [
+            (with_row.grams - without.grams)[0][upper] / sds.gram,
+            (with_row.moments - without.moments)[0] / sds.moment,
+        ]
+    )
     centre = np.concatenate([without.grams[0][upper] / sds.gram, without.moments[0] / sds.moment])
     direction = along / np.linalg.norm(along)
     found = 0
@@ -107,7 +128,9 @@ def audited(settings: dict[str, Any]) -> Part:
                 "add_remove": epsilon_of(1 / published, delta),
                 "replace_one": epsilon_of(math.sqrt(2) / published, delta),
                 "replace_one_most": epsilon_of(2 / published, delta),
-                "measured": measured(epsilon, delta, settings) if delta == settings["deltas"][0] else math.nan,
+                "measured": measured(epsilon, delta, settings)
+                if delta == settings["deltas"][0]
+                else math.nan,
             }
             parts.append(record(line))
     return joined(parts)

@@ -16,10 +16,20 @@ from numpy.typing import NDArray
 
 from experiments.release import Form
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods import bernstein_sheldon, fixed_s, normal_x, normal_x_gradient
-from tacit.analyst.methods.normal_x_frame import in_frame
+from tacit.analyst.methods import bernstein_sheldon, fixed_s
+from tacit.analyst.methods.normal_x import gradient as normal_x_gradient
+from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.normal_x.frame import in_frame
+from tacit.analyst.methods.sampling import (
+    Kernel,
+    double_precision,
+    gains,
+    jax,
+    jnp,
+    keep_compilations,
+    random,
+)
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import Kernel, double_precision, gains, jax, jnp, keep_compilations, random
 
 Array = NDArray[np.float64]
 REPORTS = 20  # chunks that a run is cut into, about
@@ -43,13 +53,20 @@ class Sampler:
 
 
 SAMPLERS = {
-    "fixed-s": Sampler(fixed_s.FixedS(), lambda evidence, prior: Unit(fixed_s.problem_of(evidence, prior))),
-    "normal-x": Sampler(normal_x.NormalX(), lambda evidence, prior: Unit(normal_x.problem_of(evidence, prior))),
+    "fixed-s": Sampler(
+        fixed_s.FixedS(), lambda evidence, prior: Unit(fixed_s.problem_of(evidence, prior))
+    ),
+    "normal-x": Sampler(
+        normal_x.NormalX(), lambda evidence, prior: Unit(normal_x.problem_of(evidence, prior))
+    ),
     "bernstein-sheldon": Sampler(
-        bernstein_sheldon.BernsteinSheldon(), lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)), "triple"
+        bernstein_sheldon.BernsteinSheldon(),
+        lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
+        "triple",
     ),
     "normal-x-gradient": Sampler(
-        normal_x_gradient.Hamiltonian(), lambda evidence, prior: Unit(in_frame(normal_x.problem_of(evidence, prior)))
+        normal_x_gradient.Hamiltonian(),
+        lambda evidence, prior: Unit(in_frame(normal_x.problem_of(evidence, prior))),
     ),
 }
 
@@ -60,7 +77,9 @@ class Plan:
 
     iterations: int
     seed: int
-    on_progress: Callable[[int], None] = lambda _iterations: None  # iterations done since the last report
+    on_progress: Callable[[int], None] = lambda _iterations: (
+        None
+    )  # iterations done since the last report
 
     @property
     def thin(self) -> int:
@@ -80,28 +99,39 @@ class Chains:
     seconds: float  # after compilation
 
 
-def stacked(sampler: Sampler, evidences: Sequence[Evidence], priors: Sequence[Prior]) -> tuple[Any, Array]:
+def stacked(
+    sampler: Sampler, evidences: Sequence[Evidence], priors: Sequence[Prior]
+) -> tuple[Any, Array]:
     """The problems as one pytree with a leading axis, and their units."""
     with jax.default_device(jax.devices("cpu")[0]):
-        units = [sampler.unit(evidence, prior) for evidence, prior in zip(evidences, priors, strict=True)]
-        problems = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *(unit.problem for unit in units))
+        units = [
+            sampler.unit(evidence, prior) for evidence, prior in zip(evidences, priors, strict=True)
+        ]
+        problems = jax.tree.map(
+            lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]),
+            *(unit.problem for unit in units),
+        )
     return problems, np.array([unit.stretch for unit in units])
 
 
 @partial(jax.jit, static_argnames="kernel")
-def start(kernel: Kernel[Any, Any], key: jax.Array, problems: Any) -> tuple[jax.Array, Any]:  # noqa: ANN401 - any pytree
+def start(kernel: Kernel[Any, Any], key: jax.Array, problems: Any) -> tuple[jax.Array, Any]:
     """Key and state of every chain."""
     key_init, key_steps = random.split(key)
     count = jax.tree.leaves(problems)[0].shape[0]
-    return random.split(key_steps, count), jax.vmap(kernel.init)(random.split(key_init, count), problems)
+    return random.split(key_steps, count), jax.vmap(kernel.init)(
+        random.split(key_init, count), problems
+    )
 
 
 @partial(jax.jit, static_argnames=("kernel", "thin"))
-def advance(kernel: Kernel[Any, Any], thin: int, chunk: Any, carry: Any, problems: Any) -> tuple[Any, jax.Array]:  # noqa: ANN401
+def advance(
+    kernel: Kernel[Any, Any], thin: int, chunk: Any, carry: Any, problems: Any
+) -> tuple[Any, jax.Array]:
     """Run all chains through a chunk; gives states and sums, and θ after every `thin` iterations."""
     keys, moments, gain, weight = chunk
 
-    def iteration(carry: Any, now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, None]:  # noqa: ANN401
+    def iteration(carry: Any, now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, None]:
         states, sums = carry
         moment, gain, weight = now
         step_keys = jax.vmap(random.fold_in, (0, None))(keys, moment)
@@ -110,7 +140,7 @@ def advance(kernel: Kernel[Any, Any], thin: int, chunk: Any, carry: Any, problem
         new = theta, theta[:, :, None] * theta[:, None, :], states.noise_variance, info.acceptance
         return (states, jax.tree.map(lambda total, value: total + weight * value, sums, new)), None
 
-    def block(carry: Any, now: Any) -> tuple[Any, jax.Array]:  # noqa: ANN401
+    def block(carry: Any, now: Any) -> tuple[Any, jax.Array]:
         carry, _ = jax.lax.scan(iteration, carry, now)
         return carry, carry[0].theta
 
@@ -118,7 +148,7 @@ def advance(kernel: Kernel[Any, Any], thin: int, chunk: Any, carry: Any, problem
     return jax.lax.scan(block, carry, each)
 
 
-def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chains:  # noqa: ANN401 - any pytree
+def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chains:
     """One chain of every problem."""
     keep_compilations()
     with double_precision():
@@ -135,7 +165,14 @@ def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chain
     seconds = time.perf_counter() - began
     draws = np.concatenate(kept)[plan.iterations // 2 // plan.thin :].swapaxes(0, 1)
     unit = stretch[:, None]
-    return Chains(theta / unit, second / unit[..., None] ** 2, draws / unit[..., None], variance / stretch**2, acceptance, seconds)
+    return Chains(
+        theta / unit,
+        second / unit[..., None] ** 2,
+        draws / unit[..., None],
+        variance / stretch**2,
+        acceptance,
+        seconds,
+    )
 
 
 def chunks_of(plan: Plan) -> list[tuple[jax.Array, ...]]:
@@ -143,28 +180,39 @@ def chunks_of(plan: Plan) -> list[tuple[jax.Array, ...]]:
     total, half = plan.iterations, plan.iterations // 2
     length = plan.thin * max(1, round(total / plan.thin / REPORTS))
     every = np.arange(total), gains(half, total), (np.arange(total) >= half) / (total - half)
-    return [tuple(jnp.asarray(part[first : first + length]) for part in every) for first in range(0, total, length)]
+    return [
+        tuple(jnp.asarray(part[first : first + length]) for part in every)
+        for first in range(0, total, length)
+    ]
 
 
-def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:  # noqa: ANN401 - any pytree
+def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:
     """Sums of θ, θθ', σ² and acceptance, at zero."""
     count, d = states.theta.shape
-    return tuple(jnp.zeros(shape) for shape in ((count, d), (count, d, d), (count,), (count, len(kernel.blocks))))
+    return tuple(
+        jnp.zeros(shape)
+        for shape in ((count, d), (count, d, d), (count,), (count, len(kernel.blocks)))
+    )
 
 
-def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, Any]:  # noqa: ANN401 - any pytree
+def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, Any]:
     """What runs chunks of every length that occurs, and under 0 what starts chains; `problems` may be shapes alone."""
     key = random.key(plan.seed)
     keys, states = jax.eval_shape(partial(start, kernel), key, problems)
     carry = states, sums_like(kernel, states)
     sizes = {len(chunk[0]): chunk for chunk in chunks_of(plan)}
-    found = {size: advance.lower(kernel, plan.thin, (keys, *chunk), carry, problems).compile() for size, chunk in sizes.items()}
+    found = {
+        size: advance.lower(kernel, plan.thin, (keys, *chunk), carry, problems).compile()
+        for size, chunk in sizes.items()
+    }
     return found | {0: start.lower(kernel, key, problems).compile()}
 
 
-def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> None:  # noqa: ANN401 - any pytree
+def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> None:
     """Put into the compilation cache what `sample` needs for so many problems of the shape of these."""
     keep_compilations()
     with double_precision():
-        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype), problems)
+        shapes = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype), problems
+        )
         compiled(sampler.kernel, shapes, plan)

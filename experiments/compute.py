@@ -28,7 +28,7 @@ from experiments.chains import SAMPLERS, Plan, compile_ahead, start
 from experiments.data import available
 from experiments.parts import Part, part_of
 from experiments.settings import settings_of
-from tacit.analyst.sampling import double_precision, jax, jnp, random
+from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 
 BANDWIDTH = 4.8e12  # bytes per second of an H200
 
@@ -61,7 +61,9 @@ def jobs_of(options: argparse.Namespace, settings: Settings) -> Iterator[Job]:
                     method,
                     simulated.part_path(options.out, method, d),
                     lambda method=method, d=d: simulated.chains_part(method, d, settings, tick),
-                    lambda holders, own, method=method, d=d: simulated.problems_of(method, d, holders, own)[0],
+                    lambda holders, own, method=method, d=d: simulated.problems_of(
+                        method, d, holders, own
+                    )[0],
                     simulated.plan_of(method, settings),
                 )
         else:
@@ -71,9 +73,9 @@ def jobs_of(options: argparse.Namespace, settings: Settings) -> Iterator[Job]:
                     method,
                     real.chain_path(options.out, name, method),
                     real.chain_maker(options.data, name, method, settings, tick),
-                    lambda holders, own, method=method, name=name: real.problems_of(real.loaded(options.data, name), method, holders, own)[
-                        0
-                    ],
+                    lambda holders, own, method=method, name=name: real.problems_of(
+                        real.loaded(options.data, name), method, holders, own
+                    )[0],
                     Plan(settings["iterations"], settings["seed"]),
                 )
 
@@ -87,10 +89,16 @@ def cells_per_run(experiment: str, settings: Settings) -> int:
 def warm(jobs: list[Job], settings: Settings, count: int) -> None:
     """Compile for every shape, as many at once as there are cores, since compilation takes longer than sampling."""
     wanted = [
-        (job, job.problems(holders, settings | {"runs": 1})) for job in jobs if not job.path.exists() for holders in settings["holders"]
+        (job, job.problems(holders, settings | {"runs": 1}))
+        for job in jobs
+        if not job.path.exists()
+        for holders in settings["holders"]
     ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [pool.submit(compile_ahead, SAMPLERS[job.method], problems, count, job.plan) for job, problems in wanted]
+        found = [
+            pool.submit(compile_ahead, SAMPLERS[job.method], problems, count, job.plan)
+            for job, problems in wanted
+        ]
         for each in found:
             each.result()
 
@@ -99,21 +107,30 @@ def floor_seconds(job: Job, holders: int, settings: Settings) -> float:
     """Seconds below which the chains of one J cannot run, by bytes."""
     with double_precision():
         problems = jax.tree.map(jnp.asarray, job.problems(holders, settings | {"runs": 1}))
-        _, states = jax.eval_shape(partial(start, SAMPLERS[job.method].kernel), random.key(0), problems)
-    read, state = (sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)) for tree in (problems, states))
+        _, states = jax.eval_shape(
+            partial(start, SAMPLERS[job.method].kernel), random.key(0), problems
+        )
+    read, state = (
+        sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+        for tree in (problems, states)
+    )
     return float(settings["runs"] * job.plan.iterations * (read + 2 * state) / BANDWIDTH)
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("experiment", choices=["simulated", "real", "runtimes"])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, help="folder with the UCI files, for real")
     parser.add_argument("--quick", action="store_true", help="fewer runs and iterations")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--methods", nargs="+", choices=list(SAMPLERS), default=list(simulated.PAPER_SAMPLERS))
+    parser.add_argument(
+        "--methods", nargs="+", choices=list(SAMPLERS), default=list(simulated.PAPER_SAMPLERS)
+    )
     options = parser.parse_args(arguments)
     if options.experiment == "real" and options.data is None:
         parser.error("--data is needed for real")
@@ -123,13 +140,18 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Run, and print a table."""
     options = parsed(arguments)
-    settings = settings_of(options.experiment, quick=options.quick, runs=options.runs, seed=options.seed)
+    settings = settings_of(
+        options.experiment, quick=options.quick, runs=options.runs, seed=options.seed
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     if options.experiment == "runtimes":
         runtimes.run_parts(options.out, settings, lambda name: print(name, flush=True))
         return 0
     jobs, began, lines = list(jobs_of(options, settings)), time.perf_counter(), []
-    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}, Python {sys.version.split()[0]}", flush=True)
+    print(
+        f"{jax.devices()[0].device_kind}, jax {jax.__version__}, Python {sys.version.split()[0]}",
+        flush=True,
+    )
     chains = cells_per_run(options.experiment, settings) * settings["runs"]
     warm(jobs, settings, chains)
     print(f"compiled in {time.perf_counter() - began:.1f} s", flush=True)
@@ -138,17 +160,24 @@ def main(arguments: list[str] | None = None) -> int:
         part = part_of(job.path, settings, job.make)
         wall, sampling = time.perf_counter() - first, part["seconds"].tolist()
         lines.append({"method": job.method, "name": job.name, "wall": wall, "sampling": sampling})
-        print(f" {job.method} {job.name}: {wall:.1f} s, sampling {np.round(sampling, 1).tolist()}", flush=True)
+        print(
+            f" {job.method} {job.name}: {wall:.1f} s, sampling {np.round(sampling, 1).tolist()}",
+            flush=True,
+        )
     total = time.perf_counter() - began
     for job, line in zip(jobs, lines, strict=True):
-        line["floor"] = sum(floor_seconds(job, holders, settings) for holders in settings["holders"])
+        line["floor"] = sum(
+            floor_seconds(job, holders, settings) for holders in settings["holders"]
+        )
     report(lines, {"total": total, "chains": chains, "settings": settings}, options.out)
     return 0
 
 
 def report(lines: list[dict[str, Any]], about: dict[str, Any], out: Path) -> None:
     """Print the table and leave it beside the parts."""
-    print(f"\n{about['chains']} chains per J and line, {about['settings']['iterations']:,} iterations; times in seconds")
+    print(
+        f"\n{about['chains']} chains per J and line, {about['settings']['iterations']:,} iterations; times in seconds"
+    )
     print(f"{'method':<20}{'':<12}{'wall':>9}{'sampling':>10}{'floor':>10}")
     for line in lines:
         figures = f"{line['wall']:>9.1f}{sum(line['sampling']):>10.1f}{line['floor']:>10.4f}"

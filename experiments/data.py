@@ -58,16 +58,18 @@ def prepared(folder: Path, name: str) -> tuple[Array, Array]:
     """All rows of a set, z-scored and scaled as the paper does."""
     path = folder / FILES[name]
     if not path.exists():
-        message = f"--data: {path.name} is not in {str(folder)!r}; fetch {name} from the UCI repository and save it under that name"
-        raise DataError(message)
+        raise DataError(
+            f"--data: {path.name} is not in {str(folder)!r}; fetch {name} from the UCI repository and save it under that name"
+        )
     table = np.genfromtxt(path, delimiter=",")
     if name == "AirQuality":
         table = np.nan_to_num(table[:AIR_ROWS, :AIR_COLUMNS])
     if name == "3droad":
         table = table[:, 1:]
-    if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():  # noqa: PLR2004
-        message = f"--data: {path.name} must hold numbers alone, separated by commas, without a header"
-        raise DataError(message)
+    if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
+        raise DataError(
+            f"--data: {path.name} must hold numbers alone, separated by commas, without a header"
+        )
     x, y = table[:, :-1], table[:, -1]
     y = y - y.mean()
     return (x - x.mean(axis=0)) / x.std(axis=0, ddof=1), y / np.abs(y).max()

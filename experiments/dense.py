@@ -19,7 +19,7 @@ from tacit.analyst.methods.bernstein_sheldon import (
     entry_variances,
     joint_covariance,
 )
-from tacit.analyst.sampling import jax, jnp, random
+from tacit.analyst.methods.sampling import jax, jnp, random
 
 JITTER = 1e-12  # share of the largest variance that is added to V's diagonal, which may be singular
 
@@ -34,7 +34,9 @@ def fourth_moments(gamma: jax.Array) -> jax.Array:
 def noise_variances(problem: Problem) -> jax.Array:
     """R, (J, D)."""
     p = problem.released.shape[-1]
-    variances = problem.noise[:, None, None] * entry_variances(p) + (0.0 if problem.excess is None else problem.excess)
+    variances = problem.noise[:, None, None] * entry_variances(p) + (
+        0.0 if problem.excess is None else problem.excess
+    )
     variances = variances.at[:, -1, -1].set(problem.square_noise)
     return variances[:, *np.tril_indices(p)]
 
@@ -46,7 +48,9 @@ def conditional(gamma: jax.Array, problem: Problem) -> tuple[jax.Array, jax.Arra
     moments = moments + JITTER * jnp.max(jnp.diagonal(moments)) * jnp.eye(len(moments))
     covariance = problem.counts[:, None, None] * moments
     total = covariance + noise_variances(problem)[:, :, None] * jnp.eye(len(moments))
-    gain = jax.vmap(lambda whole, part: jax.scipy.linalg.solve(whole, part, assume_a="pos").T)(total, covariance)
+    gain = jax.vmap(lambda whole, part: jax.scipy.linalg.solve(whole, part, assume_a="pos").T)(
+        total, covariance
+    )
     return problem.counts[:, None] * gamma[lower], jnp.linalg.cholesky(covariance), gain
 
 
@@ -68,11 +72,15 @@ def draw_statistics(key: jax.Array, gamma: jax.Array, problem: Problem) -> jax.A
 class Dense(BernsteinSheldon):
     """The kernel: a draw outside the cone keeps the statistics as they were."""
 
-    def step(self, key: jax.Array, state: State, problem: Problem, gain: jax.Array) -> tuple[State, Info]:
+    def step(
+        self, key: jax.Array, state: State, problem: Problem, gain: jax.Array
+    ) -> tuple[State, Info]:
         """The statistics, then the parameters; there is nothing to tune."""
         del gain
         key_statistics, key_parameters = random.split(key)
         proposal = draw_statistics(key_statistics, joint_covariance(state), problem)
         inside = jnp.isfinite(jnp.linalg.cholesky(proposal)).all((1, 2))
         statistics = jnp.where(inside[:, None, None], proposal, state.statistics)
-        return draw_parameters(key_parameters, statistics, state.log_step, problem), Info(inside.mean(keepdims=True))
+        return draw_parameters(key_parameters, statistics, state.log_step, problem), Info(
+            inside.mean(keepdims=True)
+        )

@@ -23,41 +23,57 @@ Points = dict[float, Mean]  # from the horizontal axis to a mean
 Panel = dict[str, Points]  # by method
 
 
-def figure_of(panels: Mapping[str, Panel], across: int, labels: tuple[str, str], floors: Mapping[str, float] | None = None) -> Any:  # noqa: ANN401
+def figure_of(
+    panels: Mapping[str, Panel],
+    across: int,
+    labels: tuple[str, str],
+    floors: Mapping[str, float] | None = None,
+) -> Any:
     """Panels by title, so many in a row; `floors` are dashed lines, by title."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "tacit", "font.size": 8}):
         down = -(-len(panels) // across)
-        figure = Figure(figsize=(INCHES * across, INCHES * down + (0.4 if across > 1 else 1.0)), layout="constrained")
-        axes = np.atleast_1d(figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)).ravel()
+        figure = Figure(
+            figsize=(INCHES * across, INCHES * down + (0.4 if across > 1 else 1.0)),
+            layout="constrained",
+        )
+        axes = np.atleast_1d(
+            figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)
+        ).ravel()
         for axis, (title, panel) in zip(axes, panels.items(), strict=True):
             draw(axis, panel)
             axis.set(title=title, xscale="log", yscale="log")
             axis.minorticks_off()
             if floors and title in floors:
-                axis.axhline(floors[title], color="grey", linestyle="--", linewidth=0.8, label="non-private")
+                axis.axhline(
+                    floors[title], color="grey", linestyle="--", linewidth=0.8, label="non-private"
+                )
         for axis in axes[-across:]:
             axis.set_xlabel(labels[0])
         for axis in axes[::across]:
             axis.set_ylabel(labels[1])
         handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=max(1, 2 * across - 2), frameon=False)
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=max(1, 2 * across - 2), frameon=False
+        )
     return figure
 
 
-def draw(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib has no types of its own
+def draw(axis: Any, panel: Panel) -> None:
     """Lines and bands of one panel."""
     for method, points in panel.items():
         colour, marker = STYLES[method]
         where = sorted(points)
         found = np.array([points[x] for x in where])
-        axis.plot(where, found[:, 0], color=colour, marker=marker, markersize=3, linewidth=1, label=method)
+        axis.plot(
+            where, found[:, 0], color=colour, marker=marker, markersize=3, linewidth=1, label=method
+        )
         axis.fill_between(where, found[:, 1], found[:, 2], color=colour, alpha=0.15, linewidth=0)
 
 
-def save(figure: Any, folder: Path, name: str) -> None:  # noqa: ANN401
+def save(figure: Any, folder: Path, name: str) -> None:
     """As SVG and PNG, without dates, so that the same results give the same files."""
     from matplotlib import rc_context
 

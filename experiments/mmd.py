@@ -33,12 +33,19 @@ def distances(parts: Path, settings: dict[str, Any], bandwidth: float) -> Part:
     closed, found = load(part_path(parts, "closed", d)), []
     for holders in settings["holders"]:
         target = closed[f"draws:non-private:{holders}"]
-        sources = {method: (part_path(parts, method, d), f"draws:{holders}") for method in PAPER_SAMPLERS}
+        sources = {
+            method: (part_path(parts, method, d), f"draws:{holders}") for method in PAPER_SAMPLERS
+        }
         sources[OWN] = own_path(parts, d, holders), "draws"
-        draws = {method: load(path)[name] for method, (path, name) in sources.items() if path.exists()}
+        draws = {
+            method: load(path)[name] for method, (path, name) in sources.items() if path.exists()
+        }
         draws["fixed-s-fast"] = closed[f"draws:fixed-s-fast:{holders}"]
         for method, sample in draws.items():
             cells = own_cells(settings) if method == OWN else cells_of(settings)
-            values = [mmd_squared(own, target[cell.run], bandwidth) for cell, own in zip(cells, sample, strict=True)]
+            values = [
+                mmd_squared(own, target[cell.run], bandwidth)
+                for cell, own in zip(cells, sample, strict=True)
+            ]
             found.append(record(labels(method, d, holders, cells) | {"mmd": np.array(values)}))
     return joined(found)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
-from tacit.analyst.posterior import Posterior
-from tacit.holder.publish import Purpose, privatise
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.rows.table import table_of
 from tacit.simulation import seeded
@@ -23,7 +24,9 @@ from tacit.study import Study
 Array = NDArray[np.float64]
 
 
-def default_study(x: Array, response: float, epsilon: float, delta: float, relation: str = "replace-one") -> Study:
+def default_study(
+    x: Array, response: float, epsilon: float, delta: float, relation: str = "replace-one"
+) -> Study:
     """The study for rows x and responses within ±`response`; ε is the largest that is asked for."""
     features = []
     for k, column in enumerate(x.T):
@@ -45,13 +48,24 @@ def default_study(x: Array, response: float, epsilon: float, delta: float, relat
 
 def statistics_by_holder(study: Study, x: Array, y: Array, holders: int) -> list[Statistics]:
     """Exact statistics of consecutive blocks of rows."""
-    return [statistics_of(study, table_of(part, study).batches()) for part in np.array_split(np.column_stack([x, y]), holders)]
+    return [
+        statistics_of(study, table_of(part, study).batches())
+        for part in np.array_split(np.column_stack([x, y]), holders)
+    ]
 
 
-def collection_of(study: Study, statistics: Sequence[Statistics], rng: np.random.Generator, epsilon: float | None = None) -> Collection:
+def collection_of(
+    study: Study,
+    statistics: Sequence[Statistics],
+    rng: np.random.Generator,
+    epsilon: float | None = None,
+) -> Collection:
     """Simulated releases at ε, or at the study's."""
     noise = seeded(rng)
-    releases = [privatise(study, part, Purpose(f"h{k}", "simulated", epsilon), noise) for k, part in enumerate(statistics)]
+    releases = [
+        privatise(study, part, Purpose(f"h{k}", "simulated", epsilon), noise)
+        for k, part in enumerate(statistics)
+    ]
     return collect(releases, allow_simulated=True)
 
 

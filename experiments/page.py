@@ -20,7 +20,12 @@ def write_page(out: Path, docs: Path = DOCS) -> Path:
     for source in [*(out / "tables").glob("*.md"), *(out / "figures").glob("*.svg")]:
         shutil.copyfile(source, kept / source.name)
     page = docs / "paper.md"
-    page.write_text(_PLACE.sub(lambda place: filled(kept, place[1], place[2]), TEMPLATE.read_text(encoding="utf-8")), encoding="utf-8")
+    page.write_text(
+        _PLACE.sub(
+            lambda place: filled(kept, place[1], place[2]), TEMPLATE.read_text(encoding="utf-8")
+        ),
+        encoding="utf-8",
+    )
     return page
 
 
@@ -29,4 +34,8 @@ def filled(kept: Path, kind: str, name: str) -> str:
     path = kept / (f"{name}.md" if kind == "table" else f"{name}.svg")
     if not path.exists():
         return _MISSING.format(name=name.split("-", maxsplit=1)[0])
-    return path.read_text(encoding="utf-8").rstrip() if kind == "table" else f"![{name.replace('-', ' ')}](paper/{path.name})"
+    return (
+        path.read_text(encoding="utf-8").rstrip()
+        if kind == "table"
+        else f"![{name.replace('-', ' ')}](paper/{path.name})"
+    )

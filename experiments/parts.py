@@ -23,17 +23,28 @@ class PartError(Exception):
 def record(columns: Mapping[str, Any]) -> Part:
     """Columns, scalars repeated, as a part."""
     length = max(np.size(column) for column in columns.values())
-    return {RECORD + name: np.broadcast_to(np.asarray(column), (length,)) for name, column in columns.items()}
+    return {
+        RECORD + name: np.broadcast_to(np.asarray(column), (length,))
+        for name, column in columns.items()
+    }
 
 
 def joined(parts: list[Part]) -> Part:
     """Columns of several parts, one after the other."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name.startswith(RECORD)}
+    return {
+        name: np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+        if name.startswith(RECORD)
+    }
 
 
 def columns_of(part: Part) -> dict[str, Any]:
     """The columns by name."""
-    return {name.removeprefix(RECORD): column for name, column in part.items() if name.startswith(RECORD)}
+    return {
+        name.removeprefix(RECORD): column
+        for name, column in part.items()
+        if name.startswith(RECORD)
+    }
 
 
 def load(path: Path) -> Part:
@@ -47,7 +58,7 @@ def save(path: Path, part: Part) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".tmp.npz")
     np.savez_compressed(beside, **part)
-    os.replace(beside, path)  # noqa: PTH105 - the one call that is atomic everywhere
+    os.replace(beside, path)
 
 
 def part_of(path: Path, settings: Mapping[str, Any], make: Callable[[], Part]) -> Part:
@@ -56,8 +67,7 @@ def part_of(path: Path, settings: Mapping[str, Any], make: Callable[[], Part]) -
     if path.exists():
         part = load(path)
         if str(part["settings"]) != text:
-            message = f"{path}: made with other settings; choose another --out, or remove it"
-            raise PartError(message)
+            raise PartError(f"{path}: made with other settings; choose another --out, or remove it")
         return part
     part = make() | {"settings": np.array(text)}
     save(path, part)

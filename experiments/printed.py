@@ -31,11 +31,17 @@ _INTERVALS = {
 }
 REAL = {
     (name, holders, method): Mean(
-        _MEANS[name][row][column] / 1e4, *(end / 1e4 for end in _INTERVALS.get(name, [[(229, 229)] * 5] * 3)[row][column])
+        _MEANS[name][row][column] / 1e4,
+        *(end / 1e4 for end in _INTERVALS.get(name, [[(229, 229)] * 5] * 3)[row][column]),
     )
     for name in _MEANS
     for row, holders in enumerate(HOLDERS)
     for column, method in enumerate(METHODS)
 }
 
-NON_PRIVATE = {("estimation", 2): 2.92e-5, ("estimation", 5): 1.54e-5, ("prediction", 2): 9.60e-5, ("prediction", 5): 4.19e-5}
+NON_PRIVATE = {
+    ("estimation", 2): 2.92e-5,
+    ("estimation", 5): 1.54e-5,
+    ("prediction", 2): 9.60e-5,
+    ("prediction", 5): 4.19e-5,
+}

@@ -20,7 +20,14 @@ def prior_for(method: str, calibration: Calibration, feature_scale: NDArray[np.f
     """The prior of a method: the published code takes 0.0263 I for a precision in bernstein-sheldon, so there C = I."""
     prior = paper_prior(feature_scale)
     if method == "bernstein-sheldon" and calibration == "as-published":
-        return Prior(prior.mean, np.eye(prior.d), prior.shape, prior.rate, feature_scale, prior.feature_degrees)
+        return Prior(
+            prior.mean,
+            np.eye(prior.d),
+            prior.shape,
+            prior.rate,
+            feature_scale,
+            prior.feature_degrees,
+        )
     return prior
 
 

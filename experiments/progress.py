@@ -15,7 +15,12 @@ def steps(total: int) -> Iterator[Step]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeRemainingColumn(),
+    )
     bar = rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     task, began, done = bar.add_task("", total=total), time.monotonic(), 0
 

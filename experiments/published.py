@@ -20,17 +20,26 @@ from tacit.analyst.evidence import Evidence
 Array = NDArray[np.float64]
 
 FAILURE = 0.05  # ρ of Wang's ridge
-STEP = 0.01  # of the search for u: far below the distance between the excess and its next sign change
+STEP = (
+    0.01  # of the search for u: far below the distance between the excess and its next sign change
+)
 
 
 def published_multiplier(epsilon: float, delta: float) -> float:
     """Noise over sensitivity as the published code computes it: 1.486 at (1, 1/7655), where (ε, δ) needs 3.119."""
     if delta >= 0.5 - math.exp(epsilon) * float(ndtr(-math.sqrt(2 * epsilon))):
-        message = f"delta must be below that of u = 0 for the published formula; got {delta} at epsilon {epsilon}"
-        raise ValueError(message)
+        raise ValueError(
+            f"delta must be below that of u = 0 for the published formula; got {delta} at epsilon {epsilon}"
+        )
 
     def excess(u: float) -> float:
-        return float(ndtr(-math.sqrt(epsilon) * u) - math.exp(epsilon) * ndtr(-math.sqrt(epsilon * (u + 2)))) - delta
+        return (
+            float(
+                ndtr(-math.sqrt(epsilon) * u)
+                - math.exp(epsilon) * ndtr(-math.sqrt(epsilon * (u + 2)))
+            )
+            - delta
+        )
 
     high = STEP
     while excess(high) > 0:
@@ -46,10 +55,11 @@ def ada_ssp_thirds(evidence: Evidence, row_bound: float, epsilon: float) -> Arra
     $\tilde\lambda_j = \max\{0, \hat\lambda_{\min,j} - \ln(6/\delta)X^2/(\varepsilon/3)\}$.
     """
     if evidence.eigenvalues is None:
-        message = "ada-ssp needs the smallest eigenvalues"
-        raise ValueError(message)
+        raise ValueError("ada-ssp needs the smallest eigenvalues")
     d, tail, unit = evidence.d, math.log(6 / evidence.delta), 3 * row_bound**2 / epsilon
     lower = np.maximum(0.0, evidence.eigenvalues - tail * unit)
     ridges = np.maximum(0.0, math.sqrt(d * tail * math.log(2 * d**2 / FAILURE)) * unit - lower)
-    found: Array = np.linalg.solve(evidence.grams.sum(axis=0) + ridges.sum() * np.eye(d), evidence.moments.sum(axis=0))
+    found: Array = np.linalg.solve(
+        evidence.grams.sum(axis=0) + ridges.sum() * np.eye(d), evidence.moments.sum(axis=0)
+    )
     return found

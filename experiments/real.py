@@ -25,11 +25,11 @@ from experiments.release import (
     standard_noise,
     statistics_of,
 )
-from tacit.analyst.diagnostics import mixing
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings as SamplerSettings
-from tacit.analyst.methods.normal_x import METHOD as NORMAL_X
-from tacit.analyst.outcome import Draws
+from tacit.analyst.methods.method import Settings as SamplerSettings
+from tacit.analyst.methods.normal_x.metropolis import METHOD as NORMAL_X
+from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.laws import Draws
 
 Settings = dict[str, Any]
 Report = Callable[[str], None]
@@ -54,10 +54,18 @@ def budget_of(settings: Settings, rows: Split) -> Budget:
     return Budget(settings["epsilon"], 1 / len(rows.y))
 
 
-def labels(name: str, method: str, holders: int, cells: list[tuple[Calibration, int]]) -> dict[str, Any]:
+def labels(
+    name: str, method: str, holders: int, cells: list[tuple[Calibration, int]]
+) -> dict[str, Any]:
     """Columns that say which result is which."""
     calibrations, runs = zip(*cells, strict=True)
-    return {"set": name, "holders": holders, "method": method, "calibration": np.array(calibrations), "run": np.array(runs)}
+    return {
+        "set": name,
+        "holders": holders,
+        "method": method,
+        "calibration": np.array(calibrations),
+        "run": np.array(runs),
+    }
 
 
 def cells_of(settings: Settings) -> list[tuple[Calibration, int]]:
@@ -65,7 +73,9 @@ def cells_of(settings: Settings) -> list[tuple[Calibration, int]]:
     return list(product(CALIBRATIONS, range(settings["runs"])))
 
 
-def sampled(name: str, rows: Split, method: str, settings: Settings, on_progress: Callable[[int], None]) -> Part:
+def sampled(
+    name: str, rows: Split, method: str, settings: Settings, on_progress: Callable[[int], None]
+) -> Part:
     """Errors of a sampler's posterior mean, all J."""
     parts, seconds = [], []
     for holders in settings["holders"]:
@@ -81,12 +91,23 @@ def sampled(name: str, rows: Split, method: str, settings: Settings, on_progress
 def problems_of(rows: Split, method: str, holders: int, settings: Settings) -> tuple[Any, Any]:
     """The sampler's problems for one set and J, in the order of `cells_of`, and their units."""
     statistics, sampler = statistics_of(rows.x, rows.y, holders), SAMPLERS[method]
-    evidences = [evidence_of(cell, sampler.form, statistics, rows, settings) for cell in cells_of(settings)]
-    priors = [prior_for(method, calibration, np.eye(statistics.d)) for calibration, _ in cells_of(settings)]
+    evidences = [
+        evidence_of(cell, sampler.form, statistics, rows, settings) for cell in cells_of(settings)
+    ]
+    priors = [
+        prior_for(method, calibration, np.eye(statistics.d))
+        for calibration, _ in cells_of(settings)
+    ]
     return stacked(sampler, evidences, priors)
 
 
-def evidence_of(cell: tuple[Calibration, int], form: Form, statistics: Statistics, rows: Split, settings: Settings) -> Evidence:
+def evidence_of(
+    cell: tuple[Calibration, int],
+    form: Form,
+    statistics: Statistics,
+    rows: Split,
+    settings: Settings,
+) -> Evidence:
     """The release of a cell."""
     budget = budget_of(settings, rows)
     noise = noise_of(settings, cell[1], statistics.holders, statistics.d)
@@ -101,7 +122,10 @@ def closed(name: str, rows: Split, settings: Settings) -> Part:
         prior = paper_prior(np.eye(statistics.d))
         cells = cells_of(settings)
         noises = [noise_of(settings, run, holders, statistics.d) for run in range(settings["runs"])]
-        fast = [rows.error(fixed_s_fast_of(c, statistics, noises[run], budget, prior).mean()) for c, run in cells]
+        fast = [
+            rows.error(fixed_s_fast_of(c, statistics, noises[run], budget, prior).mean())
+            for c, run in cells
+        ]
         ada = [rows.error(ada_ssp_of(c, statistics, noises[run], budget)) for c, run in cells]
         own = default_errors(rows, holders, settings)
         mine = [("honest", run) for run in range(settings["runs"])]
@@ -112,7 +136,12 @@ def closed(name: str, rows: Split, settings: Settings) -> Part:
             ("noise-aware", mine, own),
             ("non-private", mine[:1], floor),
         ):
-            parts.append(record(labels(name, method, holders, columns) | {"error": np.array(errors), "acceptance": np.nan}))
+            parts.append(
+                record(
+                    labels(name, method, holders, columns)
+                    | {"error": np.array(errors), "acceptance": np.nan}
+                )
+            )
     return joined(parts)
 
 
@@ -123,19 +152,37 @@ def long_run(name: str, rows: Split, settings: Settings) -> Part:
         statistics = statistics_of(rows.x, rows.y, holders)
         prior, runs = paper_prior(np.eye(statistics.d)), range(LONG_RUNS * settings["runs"])
         noises = (noise_of(settings, run, holders, statistics.d) for run in runs)
-        errors = np.array([rows.error(fixed_s_fast_of("as-published", statistics, noise, budget, prior).mean()) for noise in noises])
-        parts.append(record({"set": name, "holders": holders, "run": np.array(runs), "error": errors}))
+        errors = np.array(
+            [
+                rows.error(fixed_s_fast_of("as-published", statistics, noise, budget, prior).mean())
+                for noise in noises
+            ]
+        )
+        parts.append(
+            record({"set": name, "holders": holders, "run": np.array(runs), "error": errors})
+        )
     return joined(parts)
 
 
 def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]:
     """Errors of the default release and method."""
-    from experiments.ours import collection_of, default_study, posterior_of, statistics_by_holder  # not where only chains are run
+    from experiments.ours import (  # not where only chains are run
+        collection_of,
+        default_study,
+        posterior_of,
+        statistics_by_holder,
+    )
 
     study = default_study(rows.x, 1.0, *budget_of(settings, rows))
     statistics = statistics_by_holder(study, rows.x, rows.y, holders)
-    generators = (np.random.default_rng([settings["seed"], run, holders, 1]) for run in range(settings["runs"]))
-    return [rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[-rows.x.shape[1] :]) for rng in generators]
+    generators = (
+        np.random.default_rng([settings["seed"], run, holders, 1])
+        for run in range(settings["runs"])
+    )
+    return [
+        rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[-rows.x.shape[1] :])
+        for rng in generators
+    ]
 
 
 def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:
@@ -143,15 +190,25 @@ def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:
     statistics = statistics_of(rows.x, rows.y, holders)
     evidence = evidence_of(("as-published", 0), "pair", statistics, rows, settings)
     both = ("metropolis", "gradient")
-    lines = [{"set": name, "holders": holders, "sampler": sampler} | diagnosed(evidence, rows, sampler, settings) for sampler in both]
+    lines = [
+        {"set": name, "holders": holders, "sampler": sampler}
+        | diagnosed(evidence, rows, sampler, settings)
+        for sampler in both
+    ]
     return joined([record(line) for line in lines])
 
 
-def diagnosed(evidence: Evidence, rows: Split, sampler: Any, settings: Settings) -> dict[str, float]:  # noqa: ANN401
+def diagnosed(
+    evidence: Evidence, rows: Split, sampler: Any, settings: Settings
+) -> dict[str, float]:
     """The worst R-hat and effective size over θ and σ², and the test error of the posterior mean, of each chain and of all."""
     half = settings[f"mixing_{sampler}"] // 2
     prior = prior_for("normal-x", "as-published", np.eye(evidence.d))
-    draws = NORMAL_X.fit(evidence, prior, SamplerSettings(draws=half, warmup=half, seed=settings["seed"], sampler=sampler))
+    draws = NORMAL_X.fit(
+        evidence,
+        prior,
+        SamplerSettings(draws=half, warmup=half, seed=settings["seed"], sampler=sampler),
+    )
     if not isinstance(draws, Draws):
         raise TypeError
     found = mixing(np.concatenate([draws.theta, np.log(draws.noise_variance)[..., None]], axis=-1))
@@ -166,7 +223,9 @@ def diagnosed(evidence: Evidence, rows: Split, sampler: Any, settings: Settings)
     }
 
 
-def run_parts(folder: Path, out: Path, settings: Settings, methods: Sequence[str], report: Report) -> dict[str, list[Part]]:
+def run_parts(
+    folder: Path, out: Path, settings: Settings, methods: Sequence[str], report: Report
+) -> dict[str, list[Part]]:
     """Part by part: the closed forms, the named samplers, "mixing" where named, and what else is there already.
 
     Sets whose files are not there are left out.
@@ -180,13 +239,34 @@ def run_parts(folder: Path, out: Path, settings: Settings, methods: Sequence[str
             found[kind].append(part_of(path, settings, make))
 
     for name in names:
-        add("errors", out / f"{name}-closed.npz", lambda name=name: closed(name, loaded(folder, name), settings))
-        add("long", out / f"{name}-long.npz", lambda name=name: long_run(name, loaded(folder, name), settings))
+        add(
+            "errors",
+            out / f"{name}-closed.npz",
+            lambda name=name: closed(name, loaded(folder, name), settings),
+        )
+        add(
+            "long",
+            out / f"{name}-long.npz",
+            lambda name=name: long_run(name, loaded(folder, name), settings),
+        )
     for method, name in product(SAMPLED, names):
-        add("errors", chain_path(out, name, method), chain_maker(folder, name, method, settings), named=method in methods)
+        add(
+            "errors",
+            chain_path(out, name, method),
+            chain_maker(folder, name, method, settings),
+            named=method in methods,
+        )
     for name, holders in product(names, settings["holders"]):
-        path, make = out / f"{name}-mixing-j{holders}.npz", partial(mixed, name, holders=holders, settings=settings)
-        add("mixing", path, lambda name=name, make=make: make(loaded(folder, name)), named="mixing" in methods)
+        path, make = (
+            out / f"{name}-mixing-j{holders}.npz",
+            partial(mixed, name, holders=holders, settings=settings),
+        )
+        add(
+            "mixing",
+            path,
+            lambda name=name, make=make: make(loaded(folder, name)),
+            named="mixing" in methods,
+        )
     return found
 
 
@@ -195,6 +275,12 @@ def chain_path(out: Path, name: str, method: str) -> Path:
     return out / f"{name}-{method}.npz"
 
 
-def chain_maker(folder: Path, name: str, method: str, settings: Settings, on_progress: Callable[[int], None] = lambda _: None) -> Maker:
+def chain_maker(
+    folder: Path,
+    name: str,
+    method: str,
+    settings: Settings,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Maker:
     """What makes a sampler's part."""
     return lambda: sampled(name, loaded(folder, name), method, settings, on_progress)

@@ -97,14 +97,21 @@ def standard_noise(rng: np.random.Generator, holders: int, d: int) -> Standard:
     """Draw them."""
     upper = np.triu(rng.standard_normal((holders, d, d)))
     grams = upper + np.triu(upper, 1).swapaxes(1, 2)
-    return Standard(grams, rng.standard_normal((holders, d)), rng.standard_normal(holders), rng.standard_normal(holders))
+    return Standard(
+        grams,
+        rng.standard_normal((holders, d)),
+        rng.standard_normal(holders),
+        rng.standard_normal(holders),
+    )
 
 
 def noise_sds(calibration: Calibration, form: Form, statistics: Statistics, budget: Budget) -> Sds:
     """What a calibration adds to each part."""
     x, y = statistics.row_bound, statistics.response_bound
     if calibration == "honest":
-        weights = Weights(1.0, square=float(form == "triple"), eigenvalue=EIGENVALUE_WEIGHT * (form == "eigen"))
+        weights = Weights(
+            1.0, square=float(form == "triple"), eigenvalue=EIGENVALUE_WEIGHT * (form == "eigen")
+        )
         sd = multiplier(*budget) * sensitivity(x, y, weights, "replace-one")
         return Sds(sd, sd, sd * weights.square, sd / EIGENVALUE_WEIGHT)
     if form == "eigen":

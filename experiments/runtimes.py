@@ -20,25 +20,31 @@ from experiments.design import simulated_rows
 from experiments.parts import Part, joined, part_of, record
 from experiments.priors import prior_for
 from experiments.release import Budget, noise_sds, noisy, standard_noise, statistics_of
-from tacit.analyst.method import Settings as SamplerSettings
 from tacit.analyst.methods import bernstein_sheldon
-from tacit.analyst.sampling import run
+from tacit.analyst.methods.method import Settings as SamplerSettings
+from tacit.analyst.methods.sampling import run
 
 Settings = dict[str, Any]
 TIMED = {
     "fixed-s": SAMPLERS["fixed-s"],
     "normal-x": SAMPLERS["normal-x"],
     "bernstein-sheldon": SAMPLERS["bernstein-sheldon"],
-    "bernstein-sheldon, dense": Sampler(Dense(), lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)), "triple"),
+    "bernstein-sheldon, dense": Sampler(
+        Dense(),
+        lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
+        "triple",
+    ),
 }
 
 
-def problem_of(sampler: Sampler, d: int, holders: int, settings: Settings) -> Any:  # noqa: ANN401 - any pytree
+def problem_of(sampler: Sampler, d: int, holders: int, settings: Settings) -> Any:
     """The problem at one (d, J)."""
     x, y, truth = simulated_rows(settings["seed"], d, 0, settings["rows"])
     statistics, budget = statistics_of(x, y, holders), Budget(1.0, 1 / settings["rows"])
     noise = standard_noise(np.random.default_rng([settings["seed"], d, holders]), holders, d)
-    evidence = noisy(statistics, noise_sds("honest", sampler.form, statistics, budget), noise, budget)
+    evidence = noisy(
+        statistics, noise_sds("honest", sampler.form, statistics, budget), noise, budget
+    )
     return sampler.unit(evidence, prior_for("normal-x", "honest", truth.feature_scale)).problem
 
 
@@ -63,12 +69,19 @@ def run_parts(out: Path, settings: Settings, report: Callable[[str], None]) -> l
         lines = []
         for (method, sampler), holders in product(TIMED.items(), settings["holders"]):
             report(f"d = {d}, J = {holders}: {method}")
-            figures = {"method": method, "d": d, "holders": holders, "microseconds": microseconds(sampler, d, holders, settings)}
+            figures = {
+                "method": method,
+                "d": d,
+                "holders": holders,
+                "microseconds": microseconds(sampler, d, holders, settings),
+            }
             lines.append(record(figures))
         return joined(lines)
 
     with one_core():
-        return [part_of(out / f"d{d}.npz", settings, lambda d=d: timed(d)) for d in settings["columns"]]
+        return [
+            part_of(out / f"d{d}.npz", settings, lambda d=d: timed(d)) for d in settings["columns"]
+        ]
 
 
 @contextmanager

@@ -15,7 +15,17 @@ from experiments.chains import SAMPLERS, Chains, Plan, sample, stacked
 from experiments.design import Truth, simulated_rows
 from experiments.parts import Part, joined, part_of, record
 from experiments.priors import prior_for
-from experiments.release import CALIBRATIONS, Budget, Calibration, Form, Statistics, noise_sds, noisy, standard_noise, statistics_of
+from experiments.release import (
+    CALIBRATIONS,
+    Budget,
+    Calibration,
+    Form,
+    Statistics,
+    noise_sds,
+    noisy,
+    standard_noise,
+    statistics_of,
+)
 from tacit.analyst.evidence import Evidence
 
 Settings = dict[str, Any]
@@ -31,7 +41,9 @@ class Cell(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def data(seed: int, d: int, rows: int, runs: int, every_holders: tuple[int, ...]) -> tuple[list[Truth], dict[int, list[Statistics]]]:
+def data(
+    seed: int, d: int, rows: int, runs: int, every_holders: tuple[int, ...]
+) -> tuple[list[Truth], dict[int, list[Statistics]]]:
     """The truth of every run, and for every J the statistics of every run."""
     truths: list[Truth] = []
     statistics: dict[int, list[Statistics]] = {holders: [] for holders in every_holders}
@@ -50,7 +62,9 @@ def data_of(settings: Settings, d: int) -> tuple[list[Truth], dict[int, list[Sta
 
 def cells_of(settings: Settings) -> list[Cell]:
     """Every release of one (d, J)."""
-    return [Cell(*cell) for cell in product(CALIBRATIONS, settings["epsilons"], range(settings["runs"]))]
+    return [
+        Cell(*cell) for cell in product(CALIBRATIONS, settings["epsilons"], range(settings["runs"]))
+    ]
 
 
 def evidence_of(cell: Cell, form: Form, statistics: Statistics, settings: Settings) -> Evidence:
@@ -61,22 +75,30 @@ def evidence_of(cell: Cell, form: Form, statistics: Statistics, settings: Settin
     return noisy(statistics, noise_sds(cell.calibration, form, statistics, budget), noise, budget)
 
 
-def chains_part(method: str, d: int, settings: Settings, on_progress: Callable[[int], None]) -> Part:
+def chains_part(
+    method: str, d: int, settings: Settings, on_progress: Callable[[int], None]
+) -> Part:
     """Errors of a sampler at one d, all J, with the kept draws."""
     parts, kept, seconds = [], {}, []
     for holders in settings["holders"]:
         problems, stretch = problems_of(method, d, holders, settings)
         chains = sample(SAMPLERS[method], problems, stretch, plan_of(method, settings, on_progress))
         parts.append(record(scored(method, d, holders, settings, chains)))
-        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32 if d > 2 else np.float64)[:, :: 1 if d == 2 else 10]  # noqa: PLR2004
+        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32 if d > 2 else np.float64)[
+            :, :: 1 if d == 2 else 10
+        ]
         seconds.append(chains.seconds)
     return joined(parts) | kept | {"seconds": np.array(seconds)}
 
 
-def plan_of(method: str, settings: Settings, on_progress: Callable[[int], None] = lambda _iterations: None) -> Plan:
+def plan_of(
+    method: str, settings: Settings, on_progress: Callable[[int], None] = lambda _iterations: None
+) -> Plan:
     """How long a method's chains run: those by gradient need fewer iterations."""
     gradient = method == "normal-x-gradient"
-    return Plan(settings["gradient_iterations" if gradient else "iterations"], settings["seed"], on_progress)
+    return Plan(
+        settings["gradient_iterations" if gradient else "iterations"], settings["seed"], on_progress
+    )
 
 
 def problems_of(method: str, d: int, holders: int, settings: Settings) -> tuple[Any, Any]:
@@ -84,7 +106,9 @@ def problems_of(method: str, d: int, holders: int, settings: Settings) -> tuple[
     sampler = SAMPLERS[method]
     truths, statistics = data_of(settings, d)
     cells = cells_of(settings)
-    evidences = [evidence_of(cell, sampler.form, statistics[holders][cell.run], settings) for cell in cells]
+    evidences = [
+        evidence_of(cell, sampler.form, statistics[holders][cell.run], settings) for cell in cells
+    ]
     priors = [prior_for(method, cell.calibration, truths[cell.run].feature_scale) for cell in cells]
     return stacked(sampler, evidences, priors)
 
@@ -94,9 +118,18 @@ def scored(method: str, d: int, holders: int, settings: Settings, chains: Chains
     truths, _ = data_of(settings, d)
     cells = cells_of(settings)
     return labels(method, d, holders, cells) | {
-        "estimation": np.array([truths[c.run].estimation(m) for c, m in zip(cells, chains.mean, strict=True)]),
-        "prediction_point": np.array([truths[c.run].prediction(m) for c, m in zip(cells, chains.mean, strict=True)]),
-        "prediction": np.array([truths[c.run].prediction(m, s) for c, m, s in zip(cells, chains.mean, chains.second, strict=True)]),
+        "estimation": np.array(
+            [truths[c.run].estimation(m) for c, m in zip(cells, chains.mean, strict=True)]
+        ),
+        "prediction_point": np.array(
+            [truths[c.run].prediction(m) for c, m in zip(cells, chains.mean, strict=True)]
+        ),
+        "prediction": np.array(
+            [
+                truths[c.run].prediction(m, s)
+                for c, m, s in zip(cells, chains.mean, chains.second, strict=True)
+            ]
+        ),
         "acceptance": chains.acceptance[:, 0],
     }
 
@@ -114,10 +147,19 @@ def labels(method: str, d: int, holders: int, cells: Iterable[Cell]) -> dict[str
     }
 
 
-def chain_parts(out: Path, settings: Settings, on_progress: Callable[[int], None], methods: Iterable[str] = PAPER_SAMPLERS) -> None:
+def chain_parts(
+    out: Path,
+    settings: Settings,
+    on_progress: Callable[[int], None],
+    methods: Iterable[str] = PAPER_SAMPLERS,
+) -> None:
     """Run what is not there yet, the cheapest first."""
     for method, d in product(methods, settings["columns"]):
-        part_of(part_path(out, method, d), settings, lambda method=method, d=d: chains_part(method, d, settings, on_progress))
+        part_of(
+            part_path(out, method, d),
+            settings,
+            lambda method=method, d=d: chains_part(method, d, settings, on_progress),
+        )
 
 
 def part_path(out: Path, method: str, d: int) -> Path:

@@ -42,7 +42,11 @@ def closed_part(d: int, settings: Settings) -> Part:
         for method, cells, laws in (
             ("fixed-s-fast", cells_of(settings), list(fast(statistics[holders], truths, settings))),
             ("ada-ssp", cells_of(settings), list(ada(statistics[holders], settings))),
-            ("non-private", bare_cells(settings), list(bare(statistics[holders], truths, settings))),
+            (
+                "non-private",
+                bare_cells(settings),
+                list(bare(statistics[holders], truths, settings)),
+            ),
         ):
             parts.append(record(labels(method, d, holders, cells) | scores(cells, laws, truths)))
             if laws[0].draws is not None:
@@ -78,7 +82,9 @@ def scores(cells: list[Cell], laws: list[Law], truths: list[Truth]) -> dict[str,
     return {
         "estimation": np.array([truth.estimation(law.mean) for truth, law in pairs]),
         "prediction_point": np.array([truth.prediction(law.mean) for truth, law in pairs]),
-        "prediction": np.array([truth.prediction(law.mean, second_moment(law)) for truth, law in pairs]),
+        "prediction": np.array(
+            [truth.prediction(law.mean, second_moment(law)) for truth, law in pairs]
+        ),
         "acceptance": np.nan,
     }
 
@@ -93,8 +99,14 @@ def fast(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
     for cell in cells_of(settings):
         table, prior = statistics[cell.run], paper_prior(truths[cell.run].feature_scale)
         budget = Budget(cell.epsilon, 1 / settings["rows"])
-        found = fixed_s_fast_of(cell.calibration, table, noise_of(settings, table, cell.run), budget, prior)
-        yield Law(found.mean(), found.covariance(), found.sample(KEPT, np.random.default_rng([settings["seed"], cell.run]))[0])
+        found = fixed_s_fast_of(
+            cell.calibration, table, noise_of(settings, table, cell.run), budget, prior
+        )
+        yield Law(
+            found.mean(),
+            found.covariance(),
+            found.sample(KEPT, np.random.default_rng([settings["seed"], cell.run]))[0],
+        )
 
 
 def ada(statistics: list[Statistics], settings: Settings) -> Iterator[Law]:
@@ -108,7 +120,11 @@ def bare(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
     """The non-private posterior."""
     for run, (table, truth) in enumerate(zip(statistics, truths, strict=True)):
         found = non_private_of(table, paper_prior(truth.feature_scale))
-        yield Law(found.mean(), found.covariance(), found.sample(KEPT, np.random.default_rng([settings["seed"], run, 1]))[0])
+        yield Law(
+            found.mean(),
+            found.covariance(),
+            found.sample(KEPT, np.random.default_rng([settings["seed"], run, 1]))[0],
+        )
 
 
 def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
@@ -116,12 +132,18 @@ def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
     found: dict[tuple[float, int], Law] = {}
     for run in range(settings["runs"]):
         x, y, _ = simulated_rows(settings["seed"], d, run, settings["rows"])
-        study = default_study(x, float(np.abs(y).max()), max(settings["epsilons"]), 1 / settings["rows"])
+        study = default_study(
+            x, float(np.abs(y).max()), max(settings["epsilons"]), 1 / settings["rows"]
+        )
         statistics = statistics_by_holder(study, x, y, holders)
         for epsilon in settings["epsilons"]:
             rng = np.random.default_rng([settings["seed"], d, run, holders, 2])
             posterior = posterior_of(collection_of(study, statistics, rng, epsilon))
-            draws = posterior.sample(KEPT, rng)[:, -d:]  # an implied intercept, where there is one, comes first
-            found[epsilon, run] = Law(posterior.mean()[-d:], posterior.covariance()[-d:, -d:], draws)
+            draws = posterior.sample(KEPT, rng)[
+                :, -d:
+            ]  # an implied intercept, where there is one, comes first
+            found[epsilon, run] = Law(
+                posterior.mean()[-d:], posterior.covariance()[-d:, -d:], draws
+            )
     for cell in own_cells(settings):
         yield found[cell.epsilon, cell.run]

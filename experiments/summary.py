@@ -27,7 +27,9 @@ def mean_of(values: Array) -> Mean:
     return Mean(float(values.mean()), float(low), float(high))
 
 
-def means(columns: Mapping[str, Any], keys: tuple[str, ...], value: str) -> dict[tuple[Any, ...], Mean]:
+def means(
+    columns: Mapping[str, Any], keys: tuple[str, ...], value: str
+) -> dict[tuple[Any, ...], Mean]:
     """Mean of a column for every combination of keys that occurs."""
     found: dict[tuple[Any, ...], list[float]] = {}
     for *key, number in zip(*(columns[name].tolist() for name in (*keys, value)), strict=True):

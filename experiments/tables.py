@@ -17,7 +17,12 @@ class Table:
     def markdown(self) -> str:
         """For the docs: the caption, then the table."""
         lines = [self.head, ["---"] * len(self.head), *self.rows]
-        return self.caption + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+        return (
+            self.caption
+            + "\n\n"
+            + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+            + "\n"
+        )
 
     def latex(self) -> str:
         """A `tabular` with booktabs rules, in a `table`."""

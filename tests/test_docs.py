@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.demonstration import write_hospitals
+from tacit.demo.hospitals import write_hospitals
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -31,7 +31,11 @@ RUN = {"sh", "python"}
 
 def blocks(page):
     text = page.read_text(encoding="utf-8")
-    return [(found["kind"], textwrap.dedent(found["text"]), found["printed"]) for found in BLOCK.finditer(text) if found["kind"] in RUN]
+    return [
+        (found["kind"], textwrap.dedent(found["text"]), found["printed"])
+        for found in BLOCK.finditer(text)
+        if found["kind"] in RUN
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,9 @@ def hospitals(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name
+)
 @pytest.mark.filterwarnings("default")
 def test_the_examples_of_a_page_run(page, hospitals, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "reader"
@@ -58,16 +64,23 @@ def test_the_examples_of_a_page_run(page, hospitals, tmp_path, monkeypatch, caps
     for kind, text, printed in blocks(page):
         if kind == "python":
             capsys.readouterr()
-            exec(compile(text, page.name, "exec"), names)  # noqa: S102
+            exec(compile(text, page.name, "exec"), names)
             assert printed in (None, capsys.readouterr().out)
         else:
-            done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, check=False)  # noqa: S607
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", text],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+    for target in re.findall(
+        r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")
+    ):
         assert (page.parent / target).exists(), target
 
 
@@ -75,13 +88,29 @@ def test_the_reference_of_commands_is_what_help_says(monkeypatch):
     monkeypatch.syspath_prepend(REPOSITORY / "docs")
     import commands
 
-    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run `python docs/commands.py`"
+    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), (
+        "run `python docs/commands.py`"
+    )
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
+        command,
+        cwd=REPOSITORY,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "paper" / "index.html").exists()

@@ -23,7 +23,9 @@ from tacit.estimator import PrivacyWarning, PrivateBayesianRegression
 from tacit.privacy.gaussian import compose, mu_of
 
 DELTA = 1e-6
-SIMULATED = pytest.mark.filterwarnings("ignore:a fit with random_state:tacit.estimator.PrivacyWarning")
+SIMULATED = pytest.mark.filterwarnings(
+    "ignore:a fit with random_state:tacit.estimator.PrivacyWarning"
+)
 
 
 def rows(seed=0, count=5000):
@@ -50,15 +52,21 @@ def name_of(check):
 
 CHECKED = [
     PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3)),
-    PrivateBayesianRegression(ranges=(-1e3, 1e3), response_range=(-1e3, 1e3), fit_intercept=False, relation="add-remove"),
+    PrivateBayesianRegression(
+        ranges=(-1e3, 1e3), response_range=(-1e3, 1e3), fit_intercept=False, relation="add-remove"
+    ),
 ]
-CHECKS = [(estimator, check) for one in CHECKED for estimator, check in estimator_checks_generator(one)]
+CHECKS = [
+    (estimator, check) for one in CHECKED for estimator, check in estimator_checks_generator(one)
+]
 ARRAY_API = "check_array_api_input"
 """The one check left out: it runs only under a switch of SciPy's, and the estimator does not claim what it checks."""
 
 
 @pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
-@pytest.mark.parametrize(("estimator", "check"), [pair for pair in CHECKS if name_of(pair[1]) != ARRAY_API])
+@pytest.mark.parametrize(
+    ("estimator", "check"), [pair for pair in CHECKS if name_of(pair[1]) != ARRAY_API]
+)
 def test_scikit_learns_checks(estimator, check):
     """Wide ranges, because the checks bring their own data; all of them pass, none is expected to fail."""
     check(estimator)
@@ -73,7 +81,9 @@ def test_at_much_budget_the_fit_is_least_squares():
     found = estimator(epsilon=100.0, delta=0.1, random_state=0).fit(frame, y)
     raw = np.column_stack([np.ones(len(frame)), frame])
     expected = np.linalg.lstsq(raw, y)[0]
-    assert_allclose([found.intercept_, *found.coef_], expected, atol=5 * found.posterior_.sd().max(), rtol=0.02)
+    assert_allclose(
+        [found.intercept_, *found.coef_], expected, atol=5 * found.posterior_.sd().max(), rtol=0.02
+    )
     assert_allclose(found.coef_, [0.2, -0.1], atol=0.01)
     assert_allclose(found.sigma_, 1.0, rtol=0.05)
     assert_array_equal(found.feature_names_in_, ["age", "bmi"])
@@ -83,7 +93,9 @@ def test_at_much_budget_the_fit_is_least_squares():
 @SIMULATED
 def test_without_intercept_the_model_goes_through_the_origin():
     frame, y = rows(count=50_000)
-    found = estimator(epsilon=100.0, delta=0.1, fit_intercept=False, random_state=0).fit(frame, y - 3)
+    found = estimator(epsilon=100.0, delta=0.1, fit_intercept=False, random_state=0).fit(
+        frame, y - 3
+    )
     assert found.intercept_ == 0.0
     assert_allclose(found.coef_, np.linalg.lstsq(frame.to_numpy(), y - 3)[0], rtol=0.02)
     assert_allclose(found.predict(frame), frame.to_numpy() @ found.coef_, rtol=1e-9)
@@ -107,7 +119,8 @@ def test_a_value_outside_its_range_is_clamped():
     frame, y = rows(count=500)
     found = estimator().fit(frame, y)
     assert_allclose(
-        found.predict(pd.DataFrame({"age": [1e9], "bmi": [-1.0]})), found.predict(pd.DataFrame({"age": [100.0], "bmi": [10.0]}))
+        found.predict(pd.DataFrame({"age": [1e9], "bmi": [-1.0]})),
+        found.predict(pd.DataFrame({"age": [100.0], "bmi": [10.0]})),
     )
 
 
@@ -126,18 +139,27 @@ def test_ranges_may_be_given_in_several_ways(ranges, frame):
     x, y = rows(count=200)
     found = estimator(ranges=ranges).fit(x if frame else x.to_numpy(), y)
     assert found.coef_.shape == (2,)
-    assert [feature.range for feature in found.study_.features] == ([(10, 100)] * 2 if np.shape(ranges) == (2,) else [(18, 100), (10, 60)])
+    assert [feature.range for feature in found.study_.features] == (
+        [(10, 100)] * 2 if np.shape(ranges) == (2,) else [(18, 100), (10, 60)]
+    )
 
 
 def test_a_column_may_be_called_y():
     x = pd.DataFrame({"y": [0.1, 0.5], "y_": [0.2, 0.3]})
-    assert PrivateBayesianRegression(ranges=(0, 1), response_range=(0, 1)).fit(x, [0.0, 1.0]).study_.response.name == "y__"
+    assert (
+        PrivateBayesianRegression(ranges=(0, 1), response_range=(0, 1))
+        .fit(x, [0.0, 1.0])
+        .study_.response.name
+        == "y__"
+    )
 
 
 def test_a_fit_keeps_no_row():
     frame, y = rows(count=300)
     found = estimator().fit(frame, y)
-    assert not any(isinstance(value, np.ndarray) and len(value) == 300 for value in vars(found).values())
+    assert not any(
+        isinstance(value, np.ndarray) and len(value) == 300 for value in vars(found).values()
+    )
     assert len(pickle.dumps(found)) < 60_000
 
 
@@ -151,7 +173,10 @@ def test_a_fit_keeps_no_row():
         ({"response_range": None}, "ranges and response_range must be given"),
         ({"ranges": {"age": (18, 100)}}, "ranges: 'bmi' has no range"),
         ({"ranges": RANGES | {"height": (1, 2)}}, "ranges: 'height' is not among the columns of X"),
-        ({"ranges": [(0, 1)] * 3}, "ranges must be one pair .low, high., or one for each of the 2 columns of X"),
+        (
+            {"ranges": [(0, 1)] * 3},
+            "ranges must be one pair .low, high., or one for each of the 2 columns of X",
+        ),
         ({"ranges": (1, 0)}, "range must be .low, high. with low clearly below high"),
         ({"ranges": ("a", "b")}, "a range must be a pair of numbers"),
         ({"response_range": 3}, "a range must be a pair of numbers"),
@@ -186,11 +211,15 @@ def test_every_fit_is_charged_and_overspending_is_refused():
     assert 0.5 < budget.epsilon_spent < 1.0
     assert compose(budget.charges) == pytest.approx(np.sqrt(3) * mu_of(0.5, DELTA))
     before = fitted.coef_.copy()
-    with pytest.raises(BudgetError, match=r"the fit needs epsilon = 0\.5 .* but 3 fits left epsilon = 0\.[34]"):
+    with pytest.raises(
+        BudgetError, match=r"the fit needs epsilon = 0\.5 .* but 3 fits left epsilon = 0\.[34]"
+    ):
         half.fit(frame, y)
     assert len(budget.charges) == 3
     assert_array_equal(fitted.coef_, before)
-    assert estimator(epsilon=budget.epsilon_left * (1 - 1e-6), budget=budget).fit(frame, y).coef_.shape == (2,)
+    assert estimator(epsilon=budget.epsilon_left * (1 - 1e-6), budget=budget).fit(
+        frame, y
+    ).coef_.shape == (2,)
     assert budget.epsilon_left < 0.01
 
 
@@ -205,7 +234,9 @@ def test_the_whole_budget_pays_for_just_one_such_fit():
 def test_relations_do_not_add_up():
     budget = tacit.Budget(epsilon=5.0, delta=DELTA)
     estimator(budget=budget).fit(*rows(count=100))
-    with pytest.raises(BudgetError, match="charged under replace-one: add-remove cannot be added up with it"):
+    with pytest.raises(
+        BudgetError, match="charged under replace-one: add-remove cannot be added up with it"
+    ):
         estimator(budget=budget, relation="add-remove").fit(*rows(count=100))
 
 
@@ -219,7 +250,9 @@ def test_cross_validation_shares_the_budget_and_stops_where_it_ends():
     frame, y = rows(count=400)
     budget = tacit.Budget(epsilon=1.0, delta=DELTA)
     with pytest.warns(FitFailedWarning, match="2 fits failed"):
-        scores = cross_val_score(estimator(epsilon=0.5, budget=budget), frame, y, cv=5, error_score=np.nan)
+        scores = cross_val_score(
+            estimator(epsilon=0.5, budget=budget), frame, y, cv=5, error_score=np.nan
+        )
     assert np.isnan(scores).sum() == 2
     assert len(budget.charges) == 3
 
@@ -227,7 +260,9 @@ def test_cross_validation_shares_the_budget_and_stops_where_it_ends():
 def test_a_search_is_paid_for_fit_by_fit():
     frame, y = rows(count=2000)
     budget = tacit.Budget(epsilon=3.0, delta=DELTA)
-    search = GridSearchCV(estimator(epsilon=0.5, budget=budget), {"fit_intercept": [True, False]}, cv=2).fit(frame, y)
+    search = GridSearchCV(
+        estimator(epsilon=0.5, budget=budget), {"fit_intercept": [True, False]}, cv=2
+    ).fit(frame, y)
     assert len(budget.charges) == 5  # two models, two folds, and the best one again
     assert search.best_estimator_.budget is budget
 
@@ -236,7 +271,9 @@ def test_a_search_is_paid_for_fit_by_fit():
 def test_another_process_cannot_charge_the_budget():
     """A worker gets a sealed copy: it refuses, and nothing is released or spent."""
     budget = tacit.Budget(epsilon=3.0, delta=DELTA)
-    search = GridSearchCV(estimator(epsilon=0.5, budget=budget), {"fit_intercept": [True, False]}, cv=2, n_jobs=2)
+    search = GridSearchCV(
+        estimator(epsilon=0.5, budget=budget), {"fit_intercept": [True, False]}, cv=2, n_jobs=2
+    )
     with pytest.raises(ValueError, match="is sealed: fit where it was made"):
         search.fit(*rows(count=400))
     assert budget.charges == ()
@@ -245,7 +282,7 @@ def test_another_process_cannot_charge_the_budget():
 def test_a_pickled_budget_is_sealed_and_a_pickled_model_still_predicts():
     frame, y = rows(count=200)
     found = estimator(budget=tacit.Budget(epsilon=2.0, delta=DELTA)).fit(frame, y)
-    loaded = pickle.loads(pickle.dumps(found))  # noqa: S301
+    loaded = pickle.loads(pickle.dumps(found))
     assert_array_equal(loaded.predict(frame), found.predict(frame))
     assert loaded.budget.charges == found.budget.charges
     with pytest.raises(BudgetError, match="came from a pickle and is sealed"):
@@ -259,7 +296,10 @@ def test_fits_without_a_budget_are_counted_over_clones():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first.fit(frame, y)
-    with pytest.warns(PrivacyWarning, match=r"fitted 2 times without a budget: on the same rows that is epsilon = 0\.7"):
+    with pytest.warns(
+        PrivacyWarning,
+        match=r"fitted 2 times without a budget: on the same rows that is epsilon = 0\.7",
+    ):
         second.fit(frame, y)
     with pytest.warns(PrivacyWarning, match="fitted 3 times"):
         clone(third).fit(frame, y)
@@ -288,7 +328,9 @@ def test_noise_is_fresh_in_every_fit():
 
 def test_it_works_in_a_pipeline():
     frame, y = rows(count=3000)
-    pipeline = make_pipeline(FunctionTransformer(np.log), estimator(ranges=(np.log(10), np.log(100)))).fit(frame.to_numpy(), y)
+    pipeline = make_pipeline(
+        FunctionTransformer(np.log), estimator(ranges=(np.log(10), np.log(100)))
+    ).fit(frame.to_numpy(), y)
     assert pipeline.score(frame.to_numpy(), y) > 0.7
 
 
@@ -303,4 +345,7 @@ except tacit.TacitError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'\n"
+    assert (
+        done.stdout
+        == "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'\n"
+    )

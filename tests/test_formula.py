@@ -16,16 +16,16 @@ from numpy.testing import assert_allclose
 
 import tacit
 from tacit.analyst.methods import method_named
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.units import user_units
 from tacit.analyst.report import report
-from tacit.analyst.units import user_units
 from tacit.errors import StudyError
-from tacit.functions import FUNCTIONS
 from tacit.plan import forecast
 from tacit.rows.design import Design
 from tacit.simulation import exact, simulate, simulate_scales
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
+from tacit.study.transforms import FUNCTIONS
 
 COLUMNS = {
     "days": (1, 30),
@@ -60,20 +60,32 @@ FORMULAS = [
 
 
 def study_of(formula, columns=COLUMNS, **fields):
-    named = {name: column for name, column in columns.items() if name in formula or "~ ." in formula}
+    named = {
+        name: column for name, column in columns.items() if name in formula or "~ ." in formula
+    }
     return Study.from_formula(formula, named, **BUDGET | fields)
 
 
 def rows(seed, count=300):
     rng = np.random.default_rng(seed)
-    frame = {name: rng.uniform(*column, count) for name, column in COLUMNS.items() if isinstance(column, tuple)}
-    frame |= {name: rng.choice(column, count) for name, column in COLUMNS.items() if isinstance(column, list)}
+    frame = {
+        name: rng.uniform(*column, count)
+        for name, column in COLUMNS.items()
+        if isinstance(column, tuple)
+    }
+    frame |= {
+        name: rng.choice(column, count)
+        for name, column in COLUMNS.items()
+        if isinstance(column, list)
+    }
     return pd.DataFrame(frame)
 
 
 def formulaic_design(formula, frame):
     """Formulaic's design, and its response."""
-    frame = frame.assign(**{name: pd.Categorical(frame[name], categories=COLUMNS[name]) for name in ("sex", "ward")})
+    frame = frame.assign(
+        **{name: pd.Categorical(frame[name], categories=COLUMNS[name]) for name in ("sex", "ward")}
+    )
     context = {name: function.forward for name, function in FUNCTIONS.items()}
     both = model_matrix(formula, frame, context=context)
     return np.asarray(both.rhs, dtype=float), np.asarray(both.lhs, dtype=float)[:, 0]
@@ -87,7 +99,12 @@ def our_design(study, frame):
 def same_space(first, second):
     """Whether two designs have the same columns up to a linear map, by what each leaves of the other."""
     first, second = (design / np.linalg.norm(design, axis=0) for design in (first, second))
-    assert np.linalg.matrix_rank(first) == np.linalg.matrix_rank(second) == first.shape[1] == second.shape[1]
+    assert (
+        np.linalg.matrix_rank(first)
+        == np.linalg.matrix_rank(second)
+        == first.shape[1]
+        == second.shape[1]
+    )
     for one, other in ((first, second), (second, first)):
         left = other - one @ np.linalg.lstsq(one, other)[0]
         assert np.abs(left).max() < 1e-7
@@ -105,8 +122,13 @@ def test_the_design_spans_what_formulaics_does(formula):
 def random_formula(rng):
     """Sums of products, in all of which main effects may be missing."""
     atoms = ["age", "bmi", "sex", "ward", "log(income)", "C(sex)", "I(bmi**2)", "sqrt(age)"]
-    terms = [":".join(rng.choice(atoms, rng.integers(1, 4), replace=False)) for _ in range(rng.integers(1, 5))]
-    kept = [term for term in terms if not ("sex" in term.replace("C(sex)", "") and "C(sex)" in term)]
+    terms = [
+        ":".join(rng.choice(atoms, rng.integers(1, 4), replace=False))
+        for _ in range(rng.integers(1, 5))
+    ]
+    kept = [
+        term for term in terms if not ("sex" in term.replace("C(sex)", "") and "C(sex)" in term)
+    ]
     return f"days ~ {'0' if rng.random() < 0.4 else '1'} + {' + '.join(kept or ['age'])}"
 
 
@@ -114,7 +136,9 @@ def random_formula(rng):
 def test_random_formulas_span_what_formulaics_do(seed):
     formula = random_formula(np.random.default_rng(seed))
     if "C(sex)" in formula and "sex" in formula.replace("C(sex)", ""):
-        formula = formula.replace("C(sex)", "sex")  # to Formulaic they are two columns, and its design then is not of full rank
+        formula = formula.replace(
+            "C(sex)", "sex"
+        )  # to Formulaic they are two columns, and its design then is not of full rank
     frame = rows(seed, 600)
     same_space(our_design(study_of(formula), frame), formulaic_design(formula, frame)[0])
 
@@ -128,7 +152,12 @@ def test_users_units_predict_what_the_encoded_columns_do(formula):
     theta = np.random.default_rng(0).normal(size=study.d)
     raw = np.column_stack([column(name, frame) for name in units.names])
     centre, half = study.response.mapping
-    assert_allclose(raw @ (units.matrix @ theta + units.offset), centre + half * (our_design(study, frame) @ theta), rtol=1e-6, atol=1e-6)
+    assert_allclose(
+        raw @ (units.matrix @ theta + units.offset),
+        centre + half * (our_design(study, frame) @ theta),
+        rtol=1e-6,
+        atol=1e-6,
+    )
 
 
 def column(name, frame):
@@ -159,12 +188,22 @@ def test_without_noise_coefficients_are_those_of_least_squares(formula):
     rng = np.random.default_rng(4)
     half = study.response.mapping[1]
     design = our_design(study, frame)
-    centre = study.response.mapping[0] + half * design @ (rng.normal(size=study.d) * 0.15 / math.sqrt(study.d))
+    centre = study.response.mapping[0] + half * design @ (
+        rng.normal(size=study.d) * 0.15 / math.sqrt(study.d)
+    )
     response = np.clip(centre + 0.05 * half * rng.normal(size=len(frame)), *sorted(_image(study)))
-    frame["days"] = response if study.response.function is None else FUNCTIONS[study.response.function].inverse(response)
+    frame["days"] = (
+        response
+        if study.response.function is None
+        else FUNCTIONS[study.response.function].inverse(response)
+    )
     evidence = exact(study, pa.Table.from_pandas(frame, preserve_index=False))
-    prior = tacit.Prior(np.zeros(study.d), 1e10 * np.eye(study.d), 2.0, 0.1, np.eye(study.d), study.d + 2.0)
-    posterior = Posterior(study, "non-private", method_named("non-private").fit(evidence, prior, tacit.Settings()), ())
+    prior = tacit.Prior(
+        np.zeros(study.d), 1e10 * np.eye(study.d), 2.0, 0.1, np.eye(study.d), study.d + 2.0
+    )
+    posterior = Posterior(
+        study, "non-private", method_named("non-private").fit(evidence, prior, tacit.Settings()), ()
+    )
     scale = np.abs(raw).max(axis=0)
     expected = np.linalg.lstsq(raw / scale, response)[0] / scale
     found = posterior.mean()
@@ -176,13 +215,24 @@ def test_without_noise_coefficients_are_those_of_least_squares(formula):
 
 def _image(study):
     low, high = study.response.range
-    return (low, high) if study.response.function is None else tuple(FUNCTIONS[study.response.function].forward(np.array([low, high])))
+    return (
+        (low, high)
+        if study.response.function is None
+        else tuple(FUNCTIONS[study.response.function].forward(np.array([low, high])))
+    )
 
 
 def test_private_coefficients_cover_those_of_the_raw_formula():
     """Three holders at epsilon 2: each raw coefficient within 4 posterior sds, which a calibrated posterior misses once in 2,500."""
     study = study_of("days ~ age * sex + poly(bmi, 2)", epsilon=2.0)
-    truth = {"(intercept)": 4.0, "age": 0.1, "sex[male]": 3.0, "bmi": 0.4, "bmi^2": -0.005, "age:sex[male]": -0.05}
+    truth = {
+        "(intercept)": 4.0,
+        "age": 0.1,
+        "sex[male]": 3.0,
+        "bmi": 0.4,
+        "bmi^2": -0.005,
+        "age:sex[male]": -0.05,
+    }
     releases = []
     for seed in range(3):
         frame = rows(seed, 20_000)
@@ -191,14 +241,20 @@ def test_private_coefficients_cover_those_of_the_raw_formula():
         releases.append(simulate(study, frame, np.random.default_rng(seed), holder=str(seed)))
     posterior = tacit.fit(tacit.collect(releases, allow_simulated=True))
     assert posterior.names() == ("(intercept)", "age", "sex[male]", "bmi", "bmi^2", "age:sex[male]")
-    assert (np.abs(posterior.mean() - [truth[name] for name in posterior.names()]) / posterior.sd()).max() < 4
+    assert (
+        np.abs(posterior.mean() - [truth[name] for name in posterior.names()]) / posterior.sd()
+    ).max() < 4
     assert posterior.sd()[1] < 0.1
 
 
 def test_predictions_and_reports_of_a_formula():
     """Both follow the encoded columns, in the units of log(days)."""
     study, frame = study_of("log(days) ~ age * sex + poly(bmi, 2)", epsilon=5.0), rows(1, 20_000)
-    posterior = tacit.fit(tacit.collect([simulate(study, frame, np.random.default_rng(0), holder="north")], allow_simulated=True))
+    posterior = tacit.fit(
+        tacit.collect(
+            [simulate(study, frame, np.random.default_rng(0), holder="north")], allow_simulated=True
+        )
+    )
     raw = np.column_stack([column(name, frame[:5]) for name in posterior.names()])
     found = posterior.predict(frame[:5].drop(columns="days"))
     assert_allclose(found["mean"].to_numpy(), raw @ posterior.mean(), rtol=1e-6)
@@ -209,25 +265,47 @@ def test_predictions_and_reports_of_a_formula():
 
 def test_a_study_by_hand_says_what_centring_implies():
     """A centred product without its main effects: what it adds to them is named, and predictions in either units agree."""
-    document = study_of("days ~ age + sex + age:bmi").document() | {"terms": [{"product": ["age", "bmi"]}, {"product": ["sex"]}]}
+    document = study_of("days ~ age + sex + age:bmi").document() | {
+        "terms": [{"product": ["age", "bmi"]}, {"product": ["sex"]}]
+    }
     study = Study.from_document(document)
     units = user_units(study)
-    assert units.names == ("(age, implied)", "(bmi, implied)", "(intercept)", "age:bmi", "sex[male]")
+    assert units.names == (
+        "(age, implied)",
+        "(bmi, implied)",
+        "(intercept)",
+        "age:bmi",
+        "sex[male]",
+    )
     frame, theta = rows(5), np.array([0.1, 0.2, 0.3])
     raw = np.column_stack(
-        [column(name.strip("()").removesuffix(", implied").replace("intercept", "(intercept)"), frame) for name in units.names]
+        [
+            column(
+                name.strip("()").removesuffix(", implied").replace("intercept", "(intercept)"),
+                frame,
+            )
+            for name in units.names
+        ]
     )
-    assert_allclose(raw @ (units.matrix @ theta + units.offset), 15.5 + 14.5 * our_design(study, frame) @ theta)
+    assert_allclose(
+        raw @ (units.matrix @ theta + units.offset), 15.5 + 14.5 * our_design(study, frame) @ theta
+    )
 
 
 # The study.
 
 
 def test_a_formula_of_plain_columns_is_the_plain_study():
-    study = Study.from_formula("days ~ age + sex", {"days": (1, 30), "age": (18, 100), "sex": ["female", "male"]}, **BUDGET)
+    study = Study.from_formula(
+        "days ~ age + sex", {"days": (1, 30), "age": (18, 100), "sex": ["female", "male"]}, **BUDGET
+    )
     assert study.terms == ()
     features = [{"name": "age", "range": [18, 100]}, {"name": "sex", "levels": ["female", "male"]}]
-    by_hand = {"name": "days ~ age + sex", "response": {"name": "days", "range": [1, 30]}, "features": features} | BUDGET
+    by_hand = {
+        "name": "days ~ age + sex",
+        "response": {"name": "days", "range": [1, 30]},
+        "features": features,
+    } | BUDGET
     assert study.hash == Study.from_document(by_hand).hash
 
 
@@ -249,19 +327,43 @@ def test_terms_read_as_what_they_are():
         {"product": [{"of": "bmi", "degree": 2}]},
         {"product": ["age", "sex"]},
     ]
-    assert study.columns == ("(intercept)", "age", "sex[male]", "log(income)", "bmi", "legendre(bmi, 2)", "age:sex[male]")
+    assert study.columns == (
+        "(intercept)",
+        "age",
+        "sex[male]",
+        "log(income)",
+        "bmi",
+        "legendre(bmi, 2)",
+        "age:sex[male]",
+    )
 
 
 def test_the_terms_of_the_documentation_are_a_study():
-    page = (Path(__file__).parents[1] / "docs" / "study.md").read_text(encoding="utf-8").split("## Formulas")[1]
+    page = (
+        (Path(__file__).parents[1] / "docs" / "study.md")
+        .read_text(encoding="utf-8")
+        .split("## Formulas")[1]
+    )
     terms = tomllib.loads(page.split("```toml")[1].split("```")[0])
     study = Study.from_document(study_of("days ~ age + sex + bmi + income").document() | terms)
-    assert study.columns == ("(intercept)", "age", "age:sex[male]", "legendre(bmi, 2)", "log(income):sex[male]")
+    assert study.columns == (
+        "(intercept)",
+        "age",
+        "age:sex[male]",
+        "legendre(bmi, 2)",
+        "log(income):sex[male]",
+    )
 
 
 def test_columns_may_state_everything_that_a_feature_may():
-    columns = {"days": (1, 30), "age": {"range": [0, 120], "typical": [20, 80]}, "ward": {"levels": ["a", "b"], "other": "elsewhere"}}
-    study = Study.from_formula("days ~ age * ward", columns, name="mine", relation="add-remove", missing="impute", **BUDGET)
+    columns = {
+        "days": (1, 30),
+        "age": {"range": [0, 120], "typical": [20, 80]},
+        "ward": {"levels": ["a", "b"], "other": "elsewhere"},
+    }
+    study = Study.from_formula(
+        "days ~ age * ward", columns, name="mine", relation="add-remove", missing="impute", **BUDGET
+    )
     assert study.features[0].typical == (20, 80)
     assert (study.name, study.relation, study.missing) == ("mine", "add-remove", "impute")
     assert study.columns[-1] == "age:ward[elsewhere]"
@@ -271,22 +373,31 @@ def test_a_typical_interval_makes_polynomials_grow_and_says_how_far():
     columns = {"days": (1, 30), "rain": {"range": [0, 10], "typical": [0, 2]}}
     study = Study.from_formula("days ~ poly(rain, 2)", columns, **BUDGET)
     assert study.products[1].size == pytest.approx((3 * 81 - 1) / 2)  # P_2 at (10 − 1)/1 = 9
-    design = our_design(study, pd.DataFrame({"rain": [0.0, 1.0, 2.0, 10.0, 1e300, -1e300, math.inf]}))
+    design = our_design(
+        study, pd.DataFrame({"rain": [0.0, 1.0, 2.0, 10.0, 1e300, -1e300, math.inf]})
+    )
     assert_allclose(design[:, 2], [1, -0.5, 1, 121, 121, 1, 121])
 
 
 def test_a_missing_value_is_imputed_before_terms_are_built():
     study = study_of("days ~ age * sex + log(income)", missing="impute")
-    whole = our_design(study, pd.DataFrame({"age": [59.0], "sex": ["female"], "income": [500_050.0]}))
+    whole = our_design(
+        study, pd.DataFrame({"age": [59.0], "sex": ["female"], "income": [500_050.0]})
+    )
     holed = our_design(study, pd.DataFrame({"age": [np.nan], "sex": [None], "income": [np.nan]}))
     assert_allclose(whole, holed)
-    dropped = our_design(study_of("days ~ age:sex + age"), pd.DataFrame({"age": [np.nan, 20.0], "sex": ["female", None]}))
+    dropped = our_design(
+        study_of("days ~ age:sex + age"),
+        pd.DataFrame({"age": [np.nan, 20.0], "sex": ["female", None]}),
+    )
     assert np.isnan(dropped[:, 2:]).all()
 
 
 def test_a_release_is_published_and_read_without_formulaic(tmp_path):
     """A holder needs the study's file alone."""
-    (tmp_path / "study.toml").write_text(study_toml(study_of("days ~ age * sex + log(income)")), encoding="utf-8")
+    (tmp_path / "study.toml").write_text(
+        study_toml(study_of("days ~ age * sex + log(income)")), encoding="utf-8"
+    )
     rows(0, 20).to_csv(tmp_path / "rows.csv", index=False)
     code = """
 import sys
@@ -299,23 +410,44 @@ try:
 except tacit.TacitError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["5", "a formula needs formulaic: install it with pip install 'tacit[formula]'"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "5",
+        "a formula needs formulaic: install it with pip install 'tacit[formula]'",
+    ]
 
 
 def test_a_formula_can_be_planned():
     study = study_of("log(days) ~ age * sex + poly(bmi, 2) + log(income)")
     few, many = (forecast(study, [count], [1.0])[0] for count in (2_000, 50_000))
-    assert many.names == ("(intercept)", "age", "sex[male]", "bmi", "bmi^2", "log(income)", "age:sex[male]")
+    assert many.names == (
+        "(intercept)",
+        "age",
+        "sex[male]",
+        "bmi",
+        "bmi^2",
+        "log(income)",
+        "age:sex[male]",
+    )
     assert (many.scaled_widths < few.scaled_widths).all()
 
 
 def test_terms_take_the_typical_intervals_of_a_first_stage():
     """The second study keeps the terms; each follows its feature's typical interval, and rows still add up exactly."""
     columns = {"days": (1, 30), "income": (1, 1e6), "age": (0, 1000), "sex": ["female", "male"]}
-    study = Study.from_formula("days ~ age * sex + poly(age, 3) + log(income)", columns, scales_share=0.2, **BUDGET | {"epsilon": 5.0})
+    study = Study.from_formula(
+        "days ~ age * sex + poly(age, 3) + log(income)",
+        columns,
+        scales_share=0.2,
+        **BUDGET | {"epsilon": 5.0},
+    )
     frame = rows(0, 20_000)
-    second = tacit.fix_scales([simulate_scales(study, frame, np.random.default_rng(0), holder="north")], allow_simulated=True)
+    second = tacit.fix_scales(
+        [simulate_scales(study, frame, np.random.default_rng(0), holder="north")],
+        allow_simulated=True,
+    )
     assert second.terms == study.terms
     age = second.features[[feature.name for feature in second.features].index("age")]
     assert age.typical is not None
@@ -323,7 +455,9 @@ def test_terms_take_the_typical_intervals_of_a_first_stage():
     [cubic] = [product for product in second.products if product.columns == ("legendre(age, 3)",)]
     assert cubic.size > 100
     release = simulate(second, frame, np.random.default_rng(1), holder="north")
-    assert tacit.fit(tacit.collect([release], allow_simulated=True)).names() == user_units(study).names
+    assert (
+        tacit.fit(tacit.collect([release], allow_simulated=True)).names() == user_units(study).names
+    )
 
 
 # Refusals.
@@ -340,7 +474,10 @@ REFUSED = [
     ("days ~ log(sex)", f"formula: 'log(sex)' {NOT_SUPPORTED}"),
     ("days ~ sin(age)", f"formula: 'sin(age)' {NOT_SUPPORTED}"),
     ("days ~ {print('seen') or age}", f"formula: \"print('seen') or age\" {NOT_SUPPORTED}"),
-    ("days ~ height", "formula: 'height' is not among the columns, which are days: give it a range or levels"),
+    (
+        "days ~ height",
+        "formula: 'height' is not among the columns, which are days: give it a range or levels",
+    ),
     ("days ~ 2:age", "formula: '2:age' scales a term by a number"),
     ("days ~ days + age", "formula: 'days' stands on both sides"),
     ("poly(days, 2) ~ age", "formula: the response 'poly(days, 2)' is not supported"),
@@ -365,14 +502,42 @@ def test_each_unsupported_formula_is_refused_in_one_sentence(formula, sentence, 
 @pytest.mark.parametrize(
     ("formula", "columns", "sentence"),
     [
-        ("log(y) ~ x", {"y": (0, 1), "x": (0, 1)}, "response: log(y) needs a range above 0: change the range of 'y', or the function"),
-        ("y ~ log(x)", {"y": (0, 1), "x": (0, 1)}, "formula: log(x) needs a range above 0: change the range of 'x', or the function"),
-        ("y ~ sqrt(x)", {"y": (0, 1), "x": (-1, 1)}, "formula: sqrt(x) needs a range at or above 0: change the range of 'x'"),
-        ("y ~ exp(x)", {"y": (0, 1), "x": (0, 1e4)}, "formula: exp(x) needs a range above -300 and at most 300"),
-        ("y ~ x", {"y": (0, 1), "x": (0, 1), "z": (0, 1)}, "columns: 'z' is not in the formula: remove it, or add it there"),
-        ("y ~ x", {"y": (0, 1), "x": (1, 0)}, "columns.x.the document: range must be [low, high] with low clearly below high"),
+        (
+            "log(y) ~ x",
+            {"y": (0, 1), "x": (0, 1)},
+            "response: log(y) needs a range above 0: change the range of 'y', or the function",
+        ),
+        (
+            "y ~ log(x)",
+            {"y": (0, 1), "x": (0, 1)},
+            "formula: log(x) needs a range above 0: change the range of 'x', or the function",
+        ),
+        (
+            "y ~ sqrt(x)",
+            {"y": (0, 1), "x": (-1, 1)},
+            "formula: sqrt(x) needs a range at or above 0: change the range of 'x'",
+        ),
+        (
+            "y ~ exp(x)",
+            {"y": (0, 1), "x": (0, 1e4)},
+            "formula: exp(x) needs a range above -300 and at most 300",
+        ),
+        (
+            "y ~ x",
+            {"y": (0, 1), "x": (0, 1), "z": (0, 1)},
+            "columns: 'z' is not in the formula: remove it, or add it there",
+        ),
+        (
+            "y ~ x",
+            {"y": (0, 1), "x": (1, 0)},
+            "columns.x.the document: range must be [low, high] with low clearly below high",
+        ),
         ("y ~ x", {"y": (0, 1), "x": "ab"}, "columns.x.range: "),
-        ("y ~ x", {"y": (0, 1), "x": ["a"]}, "columns.x.the document: levels must be at least two different names"),
+        (
+            "y ~ x",
+            {"y": (0, 1), "x": ["a"]},
+            "columns.x.the document: levels must be at least two different names",
+        ),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_in_one_sentence(formula, columns, sentence):
@@ -383,18 +548,42 @@ def test_columns_that_do_not_fit_are_refused_in_one_sentence(formula, columns, s
 
 TERMS = [
     ([{"product": []}], "terms.0.product: tuple should have at least 1 item"),
-    ([{"product": ["age"]}], "the document: terms: 'sex' is in no term: use it in one, or remove it"),
-    ([{"product": ["age", "sex"]}, {"product": ["bmi"]}], "the document: terms: 'bmi' is in a term but is no feature: add it to them"),
-    ([{"product": ["age", "sex"]}, {"product": ["age", "sex"]}], "the document: terms: 'age:sex[male]' is there twice"),
-    ([{"product": ["sex", "sex", "age"]}], "the document: a term must not hold 'sex' twice: it has levels"),
-    ([{"product": ["sex", {"of": "age", "degree": 9}]}], "terms.0.product.1.degree: input should be less than or equal to 8"),
+    (
+        [{"product": ["age"]}],
+        "the document: terms: 'sex' is in no term: use it in one, or remove it",
+    ),
+    (
+        [{"product": ["age", "sex"]}, {"product": ["bmi"]}],
+        "the document: terms: 'bmi' is in a term but is no feature: add it to them",
+    ),
+    (
+        [{"product": ["age", "sex"]}, {"product": ["age", "sex"]}],
+        "the document: terms: 'age:sex[male]' is there twice",
+    ),
+    (
+        [{"product": ["sex", "sex", "age"]}],
+        "the document: a term must not hold 'sex' twice: it has levels",
+    ),
+    (
+        [{"product": ["sex", {"of": "age", "degree": 9}]}],
+        "terms.0.product.1.degree: input should be less than or equal to 8",
+    ),
     (
         [{"product": [{"of": "sex", "degree": 2}, "age"]}],
         "the document: 'sex' has levels: a function, a degree or centred goes with a range",
     ),
-    ([{"product": ["sex", {"of": "age", "every_level": True}]}], "the document: 'age' has a range: every_level goes with levels"),
-    ([{"product": ["sex", {"of": "age", "function": "tan"}]}], "terms.0.product.1.function: input should be 'log'"),
-    ([{"product": ["age", {"of": "sex", "unit": 1}]}], "terms.0.product.1.unit: extra inputs are not permitted"),
+    (
+        [{"product": ["sex", {"of": "age", "every_level": True}]}],
+        "the document: 'age' has a range: every_level goes with levels",
+    ),
+    (
+        [{"product": ["sex", {"of": "age", "function": "tan"}]}],
+        "terms.0.product.1.function: input should be 'log'",
+    ),
+    (
+        [{"product": ["age", {"of": "sex", "unit": 1}]}],
+        "terms.0.product.1.unit: extra inputs are not permitted",
+    ),
 ]
 
 
@@ -408,12 +597,17 @@ def test_terms_that_make_no_sense_are_refused_in_one_sentence(terms, sentence):
 
 def test_a_product_of_many_levels_is_refused_before_its_names_are_made():
     features = [{"name": f"g{k}", "levels": [str(level) for level in range(300)]} for k in range(6)]
-    document = study_of("days ~ age").document() | {"features": features, "terms": [{"product": [f["name"] for f in features]}]}
+    document = study_of("days ~ age").document() | {
+        "features": features,
+        "terms": [{"product": [f["name"] for f in features]}],
+    }
     with pytest.raises(StudyError, match="between 1 and 512 columns"):
         Study.from_document(document)
 
 
 def test_a_polynomial_that_would_overflow_is_refused():
     columns = {"y": (0, 1), "x": {"range": [0, 1e6], "typical": [0, 200]}}
-    with pytest.raises(StudyError, match=r"the term 'legendre\(x, 3\)' grows too large outside typical intervals"):
+    with pytest.raises(
+        StudyError, match=r"the term 'legendre\(x, 3\)' grows too large outside typical intervals"
+    ):
         Study.from_formula("y ~ poly(x, 8)", columns, **BUDGET)

@@ -46,13 +46,20 @@ STUDIES = {
     + "[secure_sum]\nleast = 3\ncolluding = 0\n[secure_sum.holders]\n"
     + "".join(f'{name} = "{key}"\n' for name, key in KEYS.items()),
 }
-FORMULA = {"age": (18, 100), "bmi": (10, 60), "ward": ["surgery", "medicine", "other"], "days": (0, 30)}
+FORMULA = {
+    "age": (18, 100),
+    "bmi": (10, 60),
+    "ward": ["surgery", "medicine", "other"],
+    "days": (0, 30),
+}
 
 
 def studies():
     every = {name: Study.from_toml(text) for name, text in STUDIES.items()}
     formula = "days ~ age * ward + poly(bmi, 2)"
-    return every | {"formula": Study.from_formula(formula, FORMULA, name="terms", epsilon=2.0, delta=1e-7)}
+    return every | {
+        "formula": Study.from_formula(formula, FORMULA, name="terms", epsilon=2.0, delta=1e-7)
+    }
 
 
 def table(rows=400):
@@ -77,7 +84,9 @@ def release_of(name, study):
 def document_of(name, study):
     """What a release says, but for when and by which version it was made."""
     document = json.loads(release_of(name, study).to_json())
-    return {field: value for field, value in document.items() if field not in {"created", "software"}}
+    return {
+        field: value for field, value in document.items() if field not in {"created", "software"}
+    }
 
 
 @pytest.mark.parametrize("name", [*STUDIES, "formula"])

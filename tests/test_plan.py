@@ -11,8 +11,18 @@ from tacit.simulation import simulate
 
 
 def study_of(**fields: object) -> tacit.Study:
-    features = [{"name": "age", "range": [18, 100]}, {"name": "bmi", "range": [15, 50]}, {"name": "sex", "levels": ["f", "m"]}]
-    document = {"name": "plan", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "days", "range": [0, 30]}, "features": features}
+    features = [
+        {"name": "age", "range": [18, 100]},
+        {"name": "bmi", "range": [15, 50]},
+        {"name": "sex", "levels": ["f", "m"]},
+    ]
+    document = {
+        "name": "plan",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "days", "range": [0, 30]},
+        "features": features,
+    }
     return tacit.Study.from_document(document | fields)
 
 
@@ -24,14 +34,23 @@ def test_the_forecast_is_within_15_percent_of_simulation(epsilon, relation):
     widths = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        releases = [simulate(study, imagined_rows(study, Guess(), rng, n)[0], rng, holder=str(n)) for n in rows]
-        widths.append(np.diff(tacit.fit(tacit.collect(releases, allow_simulated=True)).interval(), axis=1)[:, 0])
+        releases = [
+            simulate(study, imagined_rows(study, Guess(), rng, n)[0], rng, holder=str(n))
+            for n in rows
+        ]
+        widths.append(
+            np.diff(tacit.fit(tacit.collect(releases, allow_simulated=True)).interval(), axis=1)[
+                :, 0
+            ]
+        )
     [found] = forecast(study, rows, [epsilon])
     assert_allclose(np.mean(widths, axis=0), found.widths, rtol=0.15)
 
 
 def test_the_share_of_privacy_falls_with_epsilon():
-    shares = [found.privacy_share.mean() for found in forecast(study_of(), [20_000], [0.1, 1.0, 10.0])]
+    shares = [
+        found.privacy_share.mean() for found in forecast(study_of(), [20_000], [0.1, 1.0, 10.0])
+    ]
     assert shares[0] > 0.9 > shares[1] > shares[2]
 
 

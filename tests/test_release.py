@@ -9,15 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.document import MOST_BYTES, refuse_unwritable, write_whole
 from tacit.errors import ReleaseError
+from tacit.files import refuse_unwritable, write_whole
 from tacit.release import Release
+from tacit.release.document import MOST_BYTES
 from tacit.simulation import simulate
 from tacit.study import Study
 
 FEATURES = [{"name": "age", "range": [18, 100]}, {"name": "sex", "levels": ["female", "male"]}]
 STUDY = Study.from_document(
-    {"name": "release-test", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "days", "range": [0, 30]}, "features": FEATURES}
+    {
+        "name": "release-test",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "days", "range": [0, 30]},
+        "features": FEATURES,
+    }
 )
 FORMS = [
     {},
@@ -32,12 +39,22 @@ FORMS = [
 
 def rows(count=300):
     rng = np.random.default_rng(4)
-    return {"age": rng.uniform(18, 100, count), "sex": rng.choice(["female", "male"], count), "days": rng.gamma(2, 4, count)}
+    return {
+        "age": rng.uniform(18, 100, count),
+        "sex": rng.choice(["female", "male"], count),
+        "days": rng.gamma(2, 4, count),
+    }
 
 
 def release_of(**changes):
     document = STUDY.document() | {"release": {}} | changes
-    return simulate(Study.from_document(document), rows(), np.random.default_rng(8), holder="Malmö – north", epsilon=0.75)
+    return simulate(
+        Study.from_document(document),
+        rows(),
+        np.random.default_rng(8),
+        holder="Malmö – north",
+        epsilon=0.75,
+    )
 
 
 RELEASE = release_of()
@@ -86,8 +103,33 @@ def test_every_number_survives_to_the_last_bit():
 
 def test_a_release_holds_these_fields_and_no_others():
     assert list(DOCUMENT) == [
-        *("format", "version", "study_hash", "study", "holder", "n", "xtx", "xty", "yty", "smallest_eigenvalue", "relation", "epsilon"),
-        *("delta", "mu", "sensitivity", "multiplier", "noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
+        *(
+            "format",
+            "version",
+            "study_hash",
+            "study",
+            "holder",
+            "n",
+            "xtx",
+            "xty",
+            "yty",
+            "smallest_eigenvalue",
+            "relation",
+            "epsilon",
+        ),
+        *(
+            "delta",
+            "mu",
+            "sensitivity",
+            "multiplier",
+            "noise_shape",
+            "noise",
+            "lattice",
+            "mechanism",
+            "simulated",
+            "created",
+            "software",
+        ),
         "signature",
     ]
 
@@ -96,7 +138,12 @@ def test_what_the_study_does_not_publish_is_null():
     form = {"count": "withheld", "response_square": False}
     withheld = json.loads(release_of(relation="add-remove", release=form).to_json())
     assert withheld["n"] is withheld["yty"] is withheld["smallest_eigenvalue"] is None
-    assert withheld["noise"]["count"] is withheld["noise"]["yty"] is withheld["noise"]["eigenvalue"] is None
+    assert (
+        withheld["noise"]["count"]
+        is withheld["noise"]["yty"]
+        is withheld["noise"]["eigenvalue"]
+        is None
+    )
 
 
 def test_the_document_is_laid_out_for_a_reader():
@@ -123,16 +170,36 @@ def test_a_release_cannot_be_changed():
 D = STUDY.d
 CORRUPTIONS = [
     (["format"], "other", 'format must be "tacit-release": this is not a release'),
-    (["version"], 2, "version must be one of (1,): this release was written by a newer Tacit, or is damaged"),
+    (
+        ["version"],
+        2,
+        "version must be one of (1,): this release was written by a newer Tacit, or is damaged",
+    ),
     (["version"], "1", "version must be one of (1,)"),
     (["version"], True, "version must be one of (1,)"),
     (["version"], 1.0, "version must be one of (1,)"),
     (["version"], None, "version must be one of (1,)"),
     (["version"], [1], "version must be one of (1,)"),
-    (["study_hash"], "sha256:0", "the document: study_hash does not match the study inside the release: one of them was changed"),
-    (["study", "name"], "another", "the document: study_hash does not match the study inside the release"),
-    (["study", "features", 0, "range"], [18, 101], "the document: study_hash does not match the study inside the release"),
-    (["study", "epsilon"], 2.0, "the document: study_hash does not match the study inside the release"),
+    (
+        ["study_hash"],
+        "sha256:0",
+        "the document: study_hash does not match the study inside the release: one of them was changed",
+    ),
+    (
+        ["study", "name"],
+        "another",
+        "the document: study_hash does not match the study inside the release",
+    ),
+    (
+        ["study", "features", 0, "range"],
+        [18, 101],
+        "the document: study_hash does not match the study inside the release",
+    ),
+    (
+        ["study", "epsilon"],
+        2.0,
+        "the document: study_hash does not match the study inside the release",
+    ),
     (["study", "epsilon"], -1, "study.epsilon: input should be greater than or equal to"),
     (["study", "code"], "os.system", "study.code: extra inputs are not permitted"),
     (["study"], None, "study: input should be"),
@@ -157,24 +224,48 @@ CORRUPTIONS = [
     (["xtx", 0, 1], None, "xtx.0.1: input should be a valid number"),
     (["xtx", 0, 1], 10**400, "xtx.0.1: input should be a valid number"),
     (["xtx"], {"0": 1}, "xtx: input should be a list"),
-    (["xty"], DOCUMENT["xty"][:-1], f"the document: xty must have {D} entries, as the study has {D} columns"),
+    (
+        ["xty"],
+        DOCUMENT["xty"][:-1],
+        f"the document: xty must have {D} entries, as the study has {D} columns",
+    ),
     (["xty"], [*DOCUMENT["xty"], 0.0], f"the document: xty must have {D} entries"),
     (["xty", 0], [1.0], "xty.0: input should be a valid number"),
     (["yty"], None, "the document: yty must be there exactly when the study publishes it"),
-    (["smallest_eigenvalue"], 1.0, "the document: smallest_eigenvalue must be there exactly when the study publishes it"),
+    (
+        ["smallest_eigenvalue"],
+        1.0,
+        "the document: smallest_eigenvalue must be there exactly when the study publishes it",
+    ),
     (["relation"], "add-remove", "the document: relation must be the study's"),
     (["relation"], "none", "relation: input should be 'replace-one' or 'add-remove'"),
     (["noise_shape"], "triangular", "the document: noise_shape must be the study's"),
     (["epsilon"], 1.5, "the document: epsilon must lie between 0.001 and the study's 1"),
     (["epsilon"], 0, "epsilon: input should be greater than 0"),
-    (["epsilon"], 0.5, "the document: noise.xtx_diagonal is impossible: the study at this epsilon and delta needs"),
+    (
+        ["epsilon"],
+        0.5,
+        "the document: noise.xtx_diagonal is impossible: the study at this epsilon and delta needs",
+    ),
     (["delta"], 1e-5, "the document: delta must lie between 1e-15 and the study's 1e-06"),
     (["delta"], 1e-7, "the document: noise.xtx_diagonal is impossible"),
-    (["mu"], DOCUMENT["mu"] * 1.001, "the document: mu is impossible: the study at this epsilon and delta gives"),
+    (
+        ["mu"],
+        DOCUMENT["mu"] * 1.001,
+        "the document: mu is impossible: the study at this epsilon and delta gives",
+    ),
     (["sensitivity"], DOCUMENT["sensitivity"] / 2, "the document: sensitivity is impossible"),
     (["multiplier"], DOCUMENT["multiplier"] * 1.1, "the document: multiplier is impossible"),
-    (["noise", "xtx_diagonal"], DOCUMENT["noise"]["xtx_diagonal"] / 2, "the document: noise.xtx_diagonal is impossible"),
-    (["noise", "xtx_off_diagonal"], DOCUMENT["noise"]["xtx_off_diagonal"] * 2, "the document: noise.xtx_off_diagonal is impossible"),
+    (
+        ["noise", "xtx_diagonal"],
+        DOCUMENT["noise"]["xtx_diagonal"] / 2,
+        "the document: noise.xtx_diagonal is impossible",
+    ),
+    (
+        ["noise", "xtx_off_diagonal"],
+        DOCUMENT["noise"]["xtx_off_diagonal"] * 2,
+        "the document: noise.xtx_off_diagonal is impossible",
+    ),
     (["noise", "xty"], 1e-300, "the document: noise.xty is impossible"),
     (["noise", "xty"], 0.0, "noise.xty: input should be greater than 0"),
     (["noise", "xty"], -1.0, "noise.xty: input should be greater than 0"),
@@ -182,37 +273,60 @@ CORRUPTIONS = [
     (["noise", "count"], 1.0, "the document: noise.count is impossible"),
     (["noise", "eigenvalue"], 1.0, "the document: noise.eigenvalue is impossible"),
     (["noise", "extra"], 1.0, "noise.extra: extra inputs are not permitted"),
-    (["lattice"], DOCUMENT["lattice"] + 1, "the document: lattice is coarser than the noise allows"),
+    (
+        ["lattice"],
+        DOCUMENT["lattice"] + 1,
+        "the document: lattice is coarser than the noise allows",
+    ),
     (["lattice"], 101, "lattice: input should be less than or equal to 100"),
     (["lattice"], -40.5, "lattice: input should be a valid integer"),
     (["mechanism"], "", "mechanism: string should have at least 1 character"),
-    (["created"], "yesterday", "the document: created must be a time in UTC such as 2026-01-31T09:30:00Z"),
+    (
+        ["created"],
+        "yesterday",
+        "the document: created must be a time in UTC such as 2026-01-31T09:30:00Z",
+    ),
     (["created"], "2026-13-31T09:30:00Z", "the document: created must be a time in UTC"),
     (["created"], "2026-01-31T09:30:00+0100", "the document: created must be a time in UTC"),
     (["created"], "٢٠٢٦-01-31T09:30:00Z", "the document: created must be a time in UTC"),
     (["created"], "2026-01-31T09:30:00Z\n", "the document: created must be a time in UTC"),
     (["software"], 1, "software: input should be a valid string"),
     (["signature"], "mine", "signature: input should be"),
-    (["signature"], {"algorithm": "rsa", "public_key": "", "value": ""}, "signature.algorithm: input should be 'ed25519'"),
+    (
+        ["signature"],
+        {"algorithm": "rsa", "public_key": "", "value": ""},
+        "signature.algorithm: input should be 'ed25519'",
+    ),
     (["extra"], 1, "extra: extra inputs are not permitted"),
     (["a\nb\x1b[31m"], 1, r"'a\nb\x1b[31m': extra inputs are not permitted"),
     (["x" * 10_000], 1, "x" * 100 + ": extra inputs are not permitted"),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "sentence"), CORRUPTIONS, ids=lambda part: ascii(part)[:40])
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"), CORRUPTIONS, ids=lambda part: ascii(part)[:40]
+)
 def test_each_corruption_has_its_own_sentence(path, value, sentence):
     assert refusal(changed(path, value)).startswith(sentence)
 
 
-@pytest.mark.parametrize("field", [field for field in DOCUMENT if field not in {"format", "version", "signature"}])
+@pytest.mark.parametrize(
+    "field", [field for field in DOCUMENT if field not in {"format", "version", "signature"}]
+)
 def test_a_missing_field_is_named(field):
-    assert refusal({name: value for name, value in DOCUMENT.items() if name != field}) == f"{field}: field required"
+    assert (
+        refusal({name: value for name, value in DOCUMENT.items() if name != field})
+        == f"{field}: field required"
+    )
 
 
 def test_a_missing_format_or_version_is_no_release():
-    assert "this is not a release" in refusal({name: value for name, value in DOCUMENT.items() if name != "format"})
-    assert "version must be" in refusal({name: value for name, value in DOCUMENT.items() if name != "version"})
+    assert "this is not a release" in refusal(
+        {name: value for name, value in DOCUMENT.items() if name != "format"}
+    )
+    assert "version must be" in refusal(
+        {name: value for name, value in DOCUMENT.items() if name != "version"}
+    )
 
 
 def test_a_missing_noise_scale_is_named():
@@ -222,14 +336,20 @@ def test_a_missing_noise_scale_is_named():
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-@pytest.mark.parametrize("path", [["yty"], ["xtx", 0, 0], ["xty", 1], ["epsilon"], ["noise", "xty"], ["n"], ["study", "delta"]], ids=str)
+@pytest.mark.parametrize(
+    "path",
+    [["yty"], ["xtx", 0, 0], ["xty", 1], ["epsilon"], ["noise", "xty"], ["n"], ["study", "delta"]],
+    ids=str,
+)
 def test_numbers_are_finite(number, path):
     text = json.dumps(changed(path, "HERE")).replace('"HERE"', number)
     assert refusal(text) == f"a release holds finite numbers only, not {number}"
 
 
 def test_a_long_number_is_not_repeated():
-    assert len(refusal(json.dumps(changed(["yty"], "HERE")).replace('"HERE"', "1" * 400 + ".0"))) < 100
+    assert (
+        len(refusal(json.dumps(changed(["yty"], "HERE")).replace('"HERE"', "1" * 400 + ".0"))) < 100
+    )
 
 
 @pytest.mark.parametrize("path", [[], ["study"], ["noise"], ["study", "release"]], ids=str)
@@ -273,7 +393,10 @@ def test_what_is_not_an_object_is_refused(text):
 
 def test_deep_nesting_inside_a_field_is_refused():
     assert refusal(json.dumps(DOCUMENT).replace("null", "[" * 400 + "]" * 400, 1))
-    assert refusal(json.dumps(DOCUMENT).replace("null", "[" * 100_000 + "]" * 100_000, 1)) == "the release is not valid JSON"
+    assert (
+        refusal(json.dumps(DOCUMENT).replace("null", "[" * 100_000 + "]" * 100_000, 1))
+        == "the release is not valid JSON"
+    )
 
 
 def test_an_oversized_document_is_refused_before_it_is_parsed():
@@ -283,7 +406,9 @@ def test_an_oversized_document_is_refused_before_it_is_parsed():
 def test_the_widest_study_fits():
     features = [{"name": "g", "levels": [f"level {k}" for k in range(512)]}]
     study = Study.from_document(STUDY.document() | {"features": features, "release": {}})
-    release = simulate(study, {"g": ["level 1"], "days": [3.0]}, np.random.default_rng(0), holder="north")
+    release = simulate(
+        study, {"g": ["level 1"], "days": [3.0]}, np.random.default_rng(0), holder="north"
+    )
     assert len(release.to_json()) < MOST_BYTES
     assert Release.from_json(release.to_json()) == release
 
@@ -296,7 +421,11 @@ def test_errors_of_a_file_name_the_file(tmp_path):
     path.write_text("nope")
     with pytest.raises(ReleaseError, match=r"bad\.json: the release is not valid JSON"):
         Release.load(path)
-    for wrong, reason in ((tmp_path / "absent", "No such file"), (tmp_path, "Is a directory"), (tmp_path / ("x" * 300), "too long")):
+    for wrong, reason in (
+        (tmp_path / "absent", "No such file"),
+        (tmp_path, "Is a directory"),
+        (tmp_path / ("x" * 300), "too long"),
+    ):
         with pytest.raises(ReleaseError, match=reason):
             Release.load(wrong)
 
@@ -307,7 +436,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
 
     def replace_watched(self, target):
         seen.append((self.name, Path(self).read_text(encoding="utf-8"), path.exists()))
-        os.replace(self, target)  # noqa: PTH105
+        os.replace(self, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", replace_watched)
@@ -328,7 +457,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch,
 
     with monkeypatch.context() as patch:
         patch.setattr(step, fails)
-        with pytest.raises(ReleaseError, match=r"cannot write .*release\.json.*: No space left on device"):
+        with pytest.raises(
+            ReleaseError, match=r"cannot write .*release\.json.*: No space left on device"
+        ):
             write_whole(path, "new")
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["release.json"]

@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from tacit.errors import SignatureError
 from tacit.holder.publish import publish
 from tacit.release import Release
-from tacit.signature import load_key, new_key, sign, verify
+from tacit.release.signature import load_key, new_key, sign, verify
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -55,7 +60,9 @@ def test_publishing_with_a_key_signs(key, tmp_path):
 
 def test_the_public_key_is_the_one_that_was_printed(tmp_path):
     public = new_key(tmp_path / "key")
-    release = sign(simulate(STUDY, ROWS, np.random.default_rng(1), holder="north"), load_key(tmp_path / "key"))
+    release = sign(
+        simulate(STUDY, ROWS, np.random.default_rng(1), holder="north"), load_key(tmp_path / "key")
+    )
     assert verify(release) == public
     assert len(base64.b64decode(public)) == 32
 
@@ -107,14 +114,19 @@ class Changed:
 
     def canonical(self):
         document = {name: value for name, value in self.document.items() if name != "signature"}
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(
+            document, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        ).encode()
 
 
 def test_an_unchanged_document_passes_that_check(signed):
     assert verify(Changed(json.loads(signed.to_json()), signed))
 
 
-@pytest.mark.parametrize(("field", "value"), [("holder", "south"), ("n", 51.25), ("created", "2020-01-01T00:00:00Z"), ("simulated", False)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("holder", "south"), ("n", 51.25), ("created", "2020-01-01T00:00:00Z"), ("simulated", False)],
+)
 def test_a_changed_file_is_refused_when_read(signed, field, value):
     document = json.loads(signed.to_json()) | {field: value}
     with pytest.raises(SignatureError, match="does not verify"):
@@ -138,8 +150,20 @@ def test_changes_in_the_statistics_are_refused_when_read(signed):
 def test_any_change_of_the_signature_itself_is_found(signed, field):
     text = getattr(signed.signature, field)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    changes = [text[:place] + letters[(letters.find(text[place]) + 1) % 64] + text[place + 1 :] for place in range(len(text))]
-    changes += [text[:-1], text + "A", text + "=", " " + text, text + "\n", "", "é" + text[1:], "=" * len(text)]
+    changes = [
+        text[:place] + letters[(letters.find(text[place]) + 1) % 64] + text[place + 1 :]
+        for place in range(len(text))
+    ]
+    changes += [
+        text[:-1],
+        text + "A",
+        text + "=",
+        " " + text,
+        text + "\n",
+        "",
+        "é" + text[1:],
+        "=" * len(text),
+    ]
     for change in changes:
         signature = signed.signature.model_copy(update={field: change})
         with pytest.raises(SignatureError, match="does not verify"):
@@ -152,7 +176,11 @@ def test_the_signature_of_another_release_or_key_does_not_do(signed, tmp_path):
         verify(other.model_copy(update={"signature": signed.signature}))
     public = new_key(tmp_path / "other.key")
     with pytest.raises(SignatureError, match="does not verify"):
-        verify(signed.model_copy(update={"signature": signed.signature.model_copy(update={"public_key": public})}))
+        verify(
+            signed.model_copy(
+                update={"signature": signed.signature.model_copy(update={"public_key": public})}
+            )
+        )
 
 
 def test_an_unsigned_release_does_not_verify(signed):
@@ -197,7 +225,10 @@ NO_KEYS = {
 @pytest.mark.parametrize("kind", NO_KEYS)
 def test_what_is_no_ed25519_key_is_refused(tmp_path, kind):
     (tmp_path / "key").write_bytes(NO_KEYS[kind])
-    with pytest.raises(SignatureError, match="is not an unencrypted Ed25519 private key: make one with `tacit key new`"):
+    with pytest.raises(
+        SignatureError,
+        match="is not an unencrypted Ed25519 private key: make one with `tacit key new`",
+    ):
         load_key(tmp_path / "key")
 
 

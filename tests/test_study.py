@@ -7,9 +7,10 @@ import tomllib
 
 import pytest
 
-from tacit.demonstration import STUDY as DEMONSTRATION
+from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
-from tacit.study import MOST_COLUMNS, Study
+from tacit.study import Study
+from tacit.study.study import MOST_COLUMNS
 
 DOCUMENT = {
     "name": "length-of-stay",
@@ -52,10 +53,20 @@ def refusal(document):
 
 def test_defaults():
     study = Study.from_toml(MINIMAL)
-    assert (study.relation, study.intercept, study.missing, study.features) == ("replace-one", True, "drop", ())
+    assert (study.relation, study.intercept, study.missing, study.features) == (
+        "replace-one",
+        True,
+        "drop",
+        (),
+    )
     assert study.columns == ("(intercept)",)
     assert (study.row_radius, study.response_bound, study.response_weight) == (1.0, 1.0, 1.0)
-    assert (study.response_square, study.count, study.release.noise, study.release.smallest_eigenvalue) == (
+    assert (
+        study.response_square,
+        study.count,
+        study.release.noise,
+        study.release.smallest_eigenvalue,
+    ) == (
         True,
         "exact",
         "frobenius",
@@ -65,13 +76,23 @@ def test_defaults():
 
 def test_the_default_radius_goes_with_the_usual_length_of_a_row():
     study = Study.from_document(DOCUMENT)
-    assert study.columns == ("(intercept)", "age", "sex[male]", "ward[b]", "ward[c]", "ward[elsewhere]")
+    assert study.columns == (
+        "(intercept)",
+        "age",
+        "sex[male]",
+        "ward[b]",
+        "ward[c]",
+        "ward[elsewhere]",
+    )
     assert study.usual_row == pytest.approx(math.sqrt(1 + 1 / 3 + 1 / 2 + 3 / 4))
     assert study.row_radius == study.response_weight == pytest.approx(0.8 * study.usual_row)
     assert (study.response_bound, study.longest_row) == (1.0, 2.0)
     bare = Study.from_document(changed(["intercept"], value=False))
     assert bare.usual_row == pytest.approx(math.sqrt(1 / 3 + 1 / 2 + 3 / 4))
-    assert (bare.row_radius, bare.response_bound) == (pytest.approx(0.3 * bare.usual_row), pytest.approx(0.3 * 0.8))
+    assert (bare.row_radius, bare.response_bound) == (
+        pytest.approx(0.3 * bare.usual_row),
+        pytest.approx(0.3 * 0.8),
+    )
 
 
 def test_typical_values_are_what_is_mapped():
@@ -86,7 +107,9 @@ def test_typical_values_are_what_is_mapped():
 @pytest.mark.parametrize("typical", [[-1, 2], [0, 101], [2, 2], [0, 0.001]])
 def test_typical_lies_inside_the_range(typical):
     with pytest.raises(StudyError, match="typical"):
-        Study.from_document(changed(["features"], [{"name": "rain", "range": [0, 100], "typical": typical}]))
+        Study.from_document(
+            changed(["features"], [{"name": "rain", "range": [0, 100], "typical": typical}])
+        )
 
 
 def test_entries_that_would_not_sum_exactly_are_refused():
@@ -115,7 +138,10 @@ def test_the_square_costs_nothing_where_it_is_free_and_little_elsewhere():
 
 def test_whole_numbers_are_numbers():
     assert Study.from_toml(MINIMAL).epsilon == 1.0
-    assert Study.from_toml(MINIMAL).hash == Study.from_toml(MINIMAL.replace("= 1\n", "= 1.0\n").replace("[0, 1]", "[0.0, 1.0]")).hash
+    assert (
+        Study.from_toml(MINIMAL).hash
+        == Study.from_toml(MINIMAL.replace("= 1\n", "= 1.0\n").replace("[0, 1]", "[0.0, 1.0]")).hash
+    )
 
 
 # The hash.
@@ -123,21 +149,35 @@ def test_whole_numbers_are_numbers():
 
 def test_the_hash_of_the_demonstration_never_changes():
     """A different value here means that releases already published no longer fit their studies: raise the version instead."""
-    assert Study.from_toml(DEMONSTRATION).hash == "sha256:758fcfe869fddcb0d30e15efb994f1d2814680d88ad54675cc74b3b298c51270"
+    assert (
+        Study.from_toml(DEMONSTRATION).hash
+        == "sha256:758fcfe869fddcb0d30e15efb994f1d2814680d88ad54675cc74b3b298c51270"
+    )
 
 
 def test_the_hash_of_a_full_document_never_changes():
     document = DOCUMENT | {
         "relation": "add-remove",
-        "release": {"noise": "triangular", "row_radius": 1.5, "response_bound": 0.5, "count": "noisy", "smallest_eigenvalue": True},
+        "release": {
+            "noise": "triangular",
+            "row_radius": 1.5,
+            "response_bound": 0.5,
+            "count": "noisy",
+            "smallest_eigenvalue": True,
+        },
     }
-    assert Study.from_document(document).hash == "sha256:16e15acbe158754765dbe417dac4780cae09f7c17e16bd9de277c35dd46945c5"
+    assert (
+        Study.from_document(document).hash
+        == "sha256:16e15acbe158754765dbe417dac4780cae09f7c17e16bd9de277c35dd46945c5"
+    )
 
 
 def test_the_hash_ignores_how_the_file_is_written():
     study = Study.from_toml(DEMONSTRATION)
     rewritten = (
-        DEMONSTRATION.replace("1e-6", "0.000001").replace("[0, 30]", "[ 0.0,30.0 ] # days").replace('relation = "replace-one"\n', "")
+        DEMONSTRATION.replace("1e-6", "0.000001")
+        .replace("[0, 30]", "[ 0.0,30.0 ] # days")
+        .replace('relation = "replace-one"\n', "")
     )
     assert Study.from_toml(rewritten).hash == study.hash
     assert study.resolved().hash == study.hash
@@ -147,7 +187,10 @@ def test_the_hash_ignores_how_the_file_is_written():
 def test_the_hash_ignores_whether_a_default_is_written_out():
     study = Study.from_document(DOCUMENT)
     for field in ("row_radius", "response_bound", "response_weight", "response_square", "count"):
-        assert Study.from_document(changed(["release", field], getattr(study, field))).hash == study.hash
+        assert (
+            Study.from_document(changed(["release", field], getattr(study, field))).hash
+            == study.hash
+        )
 
 
 OTHER_STUDIES = [
@@ -180,9 +223,18 @@ OTHER_STUDIES = [
     (["scales_share"], 0.1),
     (["scales_share"], 0.2),
     (["stage_one"], "sha256:" + "0" * 64),
-    (["secure_sum"], {"holders": {"a": "A" * 43 + "=", "b": "B" * 43 + "="}, "least": 2, "colluding": 0}),
-    (["secure_sum"], {"holders": {"a": "A" * 43 + "=", "b": "B" * 43 + "="}, "least": 2, "colluding": 1}),
-    (["secure_sum"], {"holders": {"a": "A" * 43 + "=", "b": "C" * 43 + "="}, "least": 2, "colluding": 0}),
+    (
+        ["secure_sum"],
+        {"holders": {"a": "A" * 43 + "=", "b": "B" * 43 + "="}, "least": 2, "colluding": 0},
+    ),
+    (
+        ["secure_sum"],
+        {"holders": {"a": "A" * 43 + "=", "b": "B" * 43 + "="}, "least": 2, "colluding": 1},
+    ),
+    (
+        ["secure_sum"],
+        {"holders": {"a": "A" * 43 + "=", "b": "C" * 43 + "="}, "least": 2, "colluding": 0},
+    ),
     (["release", "noise"], "triangular"),
     (["release", "row_radius"], 1.2),
     (["release", "response_bound"], 0.5),
@@ -195,16 +247,26 @@ OTHER_STUDIES = [
 
 
 def test_the_hash_changes_with_every_meaningful_field():
-    studies = [Study.from_document(DOCUMENT), *(Study.from_document(changed(path, value)) for path, value in OTHER_STUDIES)]
+    studies = [
+        Study.from_document(DOCUMENT),
+        *(Study.from_document(changed(path, value)) for path, value in OTHER_STUDIES),
+    ]
     counts = changed(["relation"], "add-remove")
-    studies += [Study.from_document(changed(["release", "count"], count, counts)) for count in ("withheld", "public")]
+    studies += [
+        Study.from_document(changed(["release", "count"], count, counts))
+        for count in ("withheld", "public")
+    ]
     for first, second in itertools.combinations(studies, 2):
         assert first.hash != second.hash
 
 
 def test_every_field_of_a_study_is_among_those_changed():
-    fields = set(Study.model_fields) | {f"release.{name}" for name in type(Study.from_toml(MINIMAL).release).model_fields}
-    tried = {path[0] for path, _ in OTHER_STUDIES} | {".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"}
+    fields = set(Study.model_fields) | {
+        f"release.{name}" for name in type(Study.from_toml(MINIMAL).release).model_fields
+    }
+    tried = {path[0] for path, _ in OTHER_STUDIES} | {
+        ".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"
+    }
     assert fields - tried == {"release.count"}, "release.count is tried under add-remove"
 
 
@@ -242,10 +304,26 @@ WRONG = [
     (["missing"], "ignore", "missing: input should be 'drop', 'impute' or 'refuse'"),
     (["response"], None, "response: input should be"),
     (["response", "name"], "", "response.name: string should have at least 1 character"),
-    (["response", "range"], [30, 0], "response: range must be [low, high] with low clearly below high"),
-    (["response", "range"], [1, 1], "response: range must be [low, high] with low clearly below high"),
-    (["response", "range"], [1, 1 + 1e-12], "response: range must be [low, high] with low clearly below high"),
-    (["response", "range"], [0, 1e-200], "response: range must be [low, high] with low clearly below high"),
+    (
+        ["response", "range"],
+        [30, 0],
+        "response: range must be [low, high] with low clearly below high",
+    ),
+    (
+        ["response", "range"],
+        [1, 1],
+        "response: range must be [low, high] with low clearly below high",
+    ),
+    (
+        ["response", "range"],
+        [1, 1 + 1e-12],
+        "response: range must be [low, high] with low clearly below high",
+    ),
+    (
+        ["response", "range"],
+        [0, 1e-200],
+        "response: range must be [low, high] with low clearly below high",
+    ),
     (["response", "range"], [0], "response.range.1: field required"),
     (["response", "range"], [0, 1, 2], "response.range: "),
     (["response", "range"], ["0", "1"], "response.range.0: input should be a valid number"),
@@ -254,39 +332,123 @@ WRONG = [
     (["response", "range"], [0, 1e200], "response.range.1: input should be less than or equal to"),
     (["response", "levels"], ["a", "b"], "response.levels: extra inputs are not permitted"),
     (["features"], "age", "features: input should be a list"),
-    (["features", 0, "name"], "days", "the document: the names of response and features must all differ"),
-    (["features", 0, "name"], "sex", "the document: the names of response and features must all differ"),
-    (["features", 0, "name"], "sex[male]", "the document: two encoded columns share a name: rename a feature or level"),
-    (["features", 0, "name"], "(intercept)", "the document: two encoded columns share a name: rename a feature or level"),
-    (["features", 0, "levels"], ["a", "b"], "features.0: give exactly one of range (numeric) and levels (categorical)"),
-    (["features", 0], {"name": "age"}, "features.0: give exactly one of range (numeric) and levels (categorical)"),
+    (
+        ["features", 0, "name"],
+        "days",
+        "the document: the names of response and features must all differ",
+    ),
+    (
+        ["features", 0, "name"],
+        "sex",
+        "the document: the names of response and features must all differ",
+    ),
+    (
+        ["features", 0, "name"],
+        "sex[male]",
+        "the document: two encoded columns share a name: rename a feature or level",
+    ),
+    (
+        ["features", 0, "name"],
+        "(intercept)",
+        "the document: two encoded columns share a name: rename a feature or level",
+    ),
+    (
+        ["features", 0, "levels"],
+        ["a", "b"],
+        "features.0: give exactly one of range (numeric) and levels (categorical)",
+    ),
+    (
+        ["features", 0],
+        {"name": "age"},
+        "features.0: give exactly one of range (numeric) and levels (categorical)",
+    ),
     (["features", 0, "other"], "x", "features.0: other goes with levels"),
-    (["features", 0, "range"], [100, 18], "features.0: range must be [low, high] with low clearly below high"),
+    (
+        ["features", 0, "range"],
+        [100, 18],
+        "features.0: range must be [low, high] with low clearly below high",
+    ),
     (["features", 0, "unit"], "years", "features.0.unit: extra inputs are not permitted"),
-    (["features", 1, "levels"], ["one"], "features.1: levels must be at least two different names (other counts as one)"),
-    (["features", 1, "levels"], ["a", "b", "a"], "features.1: levels must be at least two different names (other counts as one)"),
-    (["features", 1, "levels"], [], "features.1: levels must be at least two different names (other counts as one)"),
+    (
+        ["features", 1, "levels"],
+        ["one"],
+        "features.1: levels must be at least two different names (other counts as one)",
+    ),
+    (
+        ["features", 1, "levels"],
+        ["a", "b", "a"],
+        "features.1: levels must be at least two different names (other counts as one)",
+    ),
+    (
+        ["features", 1, "levels"],
+        [],
+        "features.1: levels must be at least two different names (other counts as one)",
+    ),
     (["features", 1, "levels"], "female", "features.1.levels: input should be a list"),
     (["features", 1, "levels"], [0, 1], "features.1.levels.0: input should be a valid string"),
-    (["features", 1, "levels"], ["", "b"], "features.1.levels.0: string should have at least 1 character"),
+    (
+        ["features", 1, "levels"],
+        ["", "b"],
+        "features.1.levels.0: string should have at least 1 character",
+    ),
     (["scales_share"], 0, "scales_share: input should be greater than 0"),
     (["scales_share"], 1, "scales_share: input should be less than 1"),
     (["scales_share"], "0.1", "scales_share: input should be a valid number"),
     (["stage_one"], "sha256:0", "stage_one: string should match pattern"),
     (["release", "noise"], "laplace", "release.noise: input should be 'frobenius' or 'triangular'"),
-    (["release", "row_radius"], 0, "release.row_radius: input should be greater than or equal to 0.001"),
+    (
+        ["release", "row_radius"],
+        0,
+        "release.row_radius: input should be greater than or equal to 0.001",
+    ),
     (["release", "row_radius"], math.inf, "release.row_radius: input should be a finite number"),
-    (["release", "row_radius"], 0.5, "the document: release.row_radius must be at least 1 with an intercept"),
-    (["release", "response_bound"], 0, "release.response_bound: input should be greater than 0.0001"),
-    (["release", "response_bound"], 1.1, "release.response_bound: input should be less than or equal to 1"),
+    (
+        ["release", "row_radius"],
+        0.5,
+        "the document: release.row_radius must be at least 1 with an intercept",
+    ),
+    (
+        ["release", "response_bound"],
+        0,
+        "release.response_bound: input should be greater than 0.0001",
+    ),
+    (
+        ["release", "response_bound"],
+        1.1,
+        "release.response_bound: input should be less than or equal to 1",
+    ),
     (["release", "response_bound"], math.nan, "release.response_bound: input should be"),
     (["release", "response_weight"], 0, "release.response_weight: input should be greater than 0"),
-    (["release", "response_weight"], 1e4, "the document: release.response_weight must lie within a factor 1000 of"),
-    (["release", "response_weight"], 1e-4, "the document: release.response_weight must lie within a factor 1000 of"),
-    (["release", "response_square"], "yes", "release.response_square: input should be a valid boolean"),
-    (["release", "smallest_eigenvalue"], 1, "release.smallest_eigenvalue: input should be a valid boolean"),
-    (["release", "count"], "noisy", "the document: release.count must be one of exact under replace-one"),
-    (["release", "count"], "some", "release.count: input should be 'exact', 'noisy', 'withheld' or 'public'"),
+    (
+        ["release", "response_weight"],
+        1e4,
+        "the document: release.response_weight must lie within a factor 1000 of",
+    ),
+    (
+        ["release", "response_weight"],
+        1e-4,
+        "the document: release.response_weight must lie within a factor 1000 of",
+    ),
+    (
+        ["release", "response_square"],
+        "yes",
+        "release.response_square: input should be a valid boolean",
+    ),
+    (
+        ["release", "smallest_eigenvalue"],
+        1,
+        "release.smallest_eigenvalue: input should be a valid boolean",
+    ),
+    (
+        ["release", "count"],
+        "noisy",
+        "the document: release.count must be one of exact under replace-one",
+    ),
+    (
+        ["release", "count"],
+        "some",
+        "release.count: input should be 'exact', 'noisy', 'withheld' or 'public'",
+    ),
     (["release", "seed"], 7, "release.seed: extra inputs are not permitted"),
     (["epsilom"], 1.0, "epsilom: extra inputs are not permitted"),
     (["two\nlines\x1b[31m"], 1.0, r"'two\nlines\x1b[31m': extra inputs are not permitted"),
@@ -300,7 +462,10 @@ def test_each_wrong_field_has_its_own_sentence(path, value, sentence):
 
 @pytest.mark.parametrize("field", ["name", "epsilon", "delta", "response"])
 def test_a_missing_field_is_named(field):
-    assert refusal({name: value for name, value in DOCUMENT.items() if name != field}) == f"{field}: field required"
+    assert (
+        refusal({name: value for name, value in DOCUMENT.items() if name != field})
+        == f"{field}: field required"
+    )
 
 
 def test_two_stages_need_something_to_find_and_a_budget_to_share():
@@ -309,7 +474,9 @@ def test_two_stages_need_something_to_find_and_a_budget_to_share():
     assert refusal(two | {"features": DOCUMENT["features"][1:]}).startswith(needs)
     assert refusal(changed(["features", 0, "typical"], [20, 60], two)).startswith(needs)
     assert refusal(two | {"stage_one": "sha256:" + "0" * 64}).startswith(needs)
-    assert refusal(two | {"epsilon": 0.002}).startswith("the document: scales_share must leave both stages an epsilon of 0.001 at least")
+    assert refusal(two | {"epsilon": 0.002}).startswith(
+        "the document: scales_share must leave both stages an epsilon of 0.001 at least"
+    )
     study = Study.from_document(two)
     assert [feature.name for feature in study.scaled] == ["age"]
     assert study.stages[0] < study.stages[1] < study.epsilon < sum(study.stages)
@@ -354,7 +521,9 @@ def test_the_number_of_columns_is_bounded():
 )
 def test_what_is_not_toml_is_refused(text):
     sentence = refusal(text)
-    assert sentence.startswith("the study is not valid TOML: ") or (text == "" and sentence == "name: field required")
+    assert sentence.startswith("the study is not valid TOML: ") or (
+        text == "" and sentence == "name: field required"
+    )
 
 
 def test_a_file_that_cannot_be_read_is_a_study_error(tmp_path):
@@ -371,7 +540,11 @@ def test_a_file_that_cannot_be_read_is_a_study_error(tmp_path):
 
 def test_a_file_is_read_as_its_text_is(tmp_path):
     (tmp_path / "study.toml").write_text(DEMONSTRATION, encoding="utf-8")
-    assert Study.load(tmp_path / "study.toml") == Study.from_toml(DEMONSTRATION) == Study.from_document(tomllib.loads(DEMONSTRATION))
+    assert (
+        Study.load(tmp_path / "study.toml")
+        == Study.from_toml(DEMONSTRATION)
+        == Study.from_document(tomllib.loads(DEMONSTRATION))
+    )
 
 
 # What a holder may change.
@@ -379,8 +552,14 @@ def test_a_file_is_read_as_its_text_is(tmp_path):
 
 def test_a_holder_may_spend_less_than_agreed_but_not_more():
     study = Study.from_document(DOCUMENT)
-    assert study.mechanism(0.5).scales.xty > study.mechanism().scales.xty
-    for wrong in ({"epsilon": 1.1}, {"epsilon": 1e-4}, {"epsilon": math.nan}, {"delta": 1e-5}, {"delta": 0.0}):
+    assert study.mechanism(0.5).noise.xty > study.mechanism().noise.xty
+    for wrong in (
+        {"epsilon": 1.1},
+        {"epsilon": 1e-4},
+        {"epsilon": math.nan},
+        {"delta": 1e-5},
+        {"delta": 0.0},
+    ):
         with pytest.raises(StudyError, match="a holder may give less than agreed, not more"):
             study.mechanism(**wrong)
 

@@ -20,9 +20,13 @@ class Budget:
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        if not (EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1] and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]):
-            message = f"a budget needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
-            raise BudgetError(message)
+        if not (
+            EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1]
+            and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]
+        ):
+            raise BudgetError(
+                f"a budget needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
+            )
         self.epsilon, self.delta = epsilon, delta
         self._charges: list[float] = []
         self._relation: Relation | None = None
@@ -47,14 +51,14 @@ class Budget:
     def charge(self, mu: float, relation: Relation) -> None:
         """Take a charge, or refuse it and take nothing."""
         if self._lock is None:
-            message = (
+            raise BudgetError(
                 "this budget came from a pickle and is sealed: fit where it was made, with n_jobs=1 or joblib.parallel_config('threading')"
             )
-            raise BudgetError(message)
         with self._lock:
             if self._relation not in (None, relation):
-                message = f"this budget was charged under {self._relation}: {relation} cannot be added up with it"
-                raise BudgetError(message)
+                raise BudgetError(
+                    f"this budget was charged under {self._relation}: {relation} cannot be added up with it"
+                )
             if compose([*self._charges, mu]) > mu_of(self.epsilon, self.delta):
                 raise BudgetError(self._too_much(mu))
             self._charges.append(mu)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from tacit.analyst.collection import Collection
 from tacit.analyst.fit import fit, prior_of
-from tacit.analyst.outcome import Mixture
+from tacit.analyst.posterior.laws import Mixture
 from tacit.budget import Budget
 from tacit.errors import BudgetError, StudyError, TacitError
-from tacit.holder.publish import Purpose, privatise
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import compose, epsilon_of
 from tacit.privacy.sensitivity import Relation
@@ -30,8 +31,9 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
-    message = "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'"
-    raise TacitError(message) from None
+    raise TacitError(
+        "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'"
+    ) from None
 
 Array = NDArray[np.float64]
 
@@ -79,14 +81,14 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        ranges: Any = None,  # noqa: ANN401
-        response_range: Any = None,  # noqa: ANN401
+        ranges: Any = None,
+        response_range: Any = None,
         *,
         fit_intercept: bool = True,
         relation: Relation = "replace-one",
-        prior: Any = "weak",  # noqa: ANN401
+        prior: Any = "weak",
         budget: Budget | None = None,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -98,7 +100,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.budget = budget
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
+    def fit(self, X: Any, y: Any) -> Self:
         """Spend (ε, δ) on the rows and infer the posterior."""
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         study = self._study()
@@ -116,7 +118,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.sigma_ = self.posterior_.residual_sd()
         return self
 
-    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:  # noqa: ANN401, N803
+    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of the response at each row and, if asked for, its standard deviation: of coefficients and residual together."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
@@ -131,20 +133,35 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     def _noise_variance(self) -> float:
         """Posterior mean of σ², in scaled units."""
         outcome = self.posterior_.outcome
-        return float(outcome.weights @ outcome.noise_variances) if isinstance(outcome, Mixture) else outcome.residual_sd() ** 2
+        return (
+            float(outcome.weights @ outcome.noise_variances)
+            if isinstance(outcome, Mixture)
+            else outcome.residual_sd() ** 2
+        )
 
     # The study.
 
     def _study(self) -> Study:
-        names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])]
+        names = [
+            str(name)
+            for name in getattr(
+                self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]
+            )
+        ]
         if self.ranges is None or self.response_range is None:
-            message = (
+            raise StudyError(
                 "ranges and response_range must be given, such as ranges=(0, 100) or ranges={'age': (18, 100)} and response_range=(0, 30): "
                 "they are public knowledge, and reading them off the data would leak it"
             )
-            raise StudyError(message)
-        features = [{"name": name, "range": _pair(bounds)} for name, bounds in zip(names, self._ranges(names), strict=True)]
-        response = {"name": _unused("y", names), "range": _pair(self.response_range), "centred": bool(self.fit_intercept)}
+        features = [
+            {"name": name, "range": _pair(bounds)}
+            for name, bounds in zip(names, self._ranges(names), strict=True)
+        ]
+        response = {
+            "name": _unused("y", names),
+            "range": _pair(self.response_range),
+            "centred": bool(self.fit_intercept),
+        }
         through_origin = [{"product": [{"of": name, "centred": False}]} for name in names]
         return Study.from_document(
             {
@@ -163,16 +180,20 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         """The range of each feature, in their order."""
         if isinstance(self.ranges, Mapping):
             if wrong := sorted(set(map(str, self.ranges)) ^ set(names)):
-                kind = "has no range" if wrong[0] in names else "is not among the columns of X (an array's are x0, x1, …)"
-                message = f"ranges: {wrong[0]!r} {kind}: give each column one"
-                raise StudyError(message)
+                kind = (
+                    "has no range"
+                    if wrong[0] in names
+                    else "is not among the columns of X (an array's are x0, x1, …)"
+                )
+                raise StudyError(f"ranges: {wrong[0]!r} {kind}: give each column one")
             return [self.ranges[name] for name in names]
         shape = np.shape(self.ranges)
         if shape == (2,):
             return [self.ranges] * len(names)
         if shape != (len(names), 2):
-            message = f"ranges must be one pair (low, high), or one for each of the {len(names)} columns of X; its shape is {shape}"
-            raise StudyError(message)
+            raise StudyError(
+                f"ranges must be one pair (low, high), or one for each of the {len(names)} columns of X; its shape is {shape}"
+            )
         return list(self.ranges)
 
     # The budget.
@@ -182,9 +203,14 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         mu = study.mechanism().mu
         if self.random_state is not None:
             if self.budget is not None:
-                message = "a fit with random_state is a simulation, which no budget can pay for: leave out random_state, or the budget"
-                raise BudgetError(message)
-            warnings.warn("a fit with random_state is a simulation: its noise can be repeated, and protects nobody", PrivacyWarning, 3)
+                raise BudgetError(
+                    "a fit with random_state is a simulation, which no budget can pay for: leave out random_state, or the budget"
+                )
+            warnings.warn(
+                "a fit with random_state is a simulation: its noise can be repeated, and protects nobody",
+                PrivacyWarning,
+                3,
+            )
             return
         if self.budget is not None:
             self.budget.charge(mu, study.relation)
@@ -211,7 +237,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         twin._unlimited_fits = self._fits
         return twin
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
         return tags
@@ -219,22 +245,25 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
 
 def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
     columns = {feature.name: column for feature, column in zip(study.features, x.T, strict=True)}
-    return pa.RecordBatch.from_pydict(columns if response is None else columns | {study.response.name: response})
+    return pa.RecordBatch.from_pydict(
+        columns if response is None else columns | {study.response.name: response}
+    )
 
 
-def _generator(random_state: Any) -> np.random.Generator:  # noqa: ANN401
+def _generator(random_state: Any) -> np.random.Generator:
     """A generator from an int, a RandomState or a Generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
-def _pair(bounds: Any) -> list[float]:  # noqa: ANN401
+def _pair(bounds: Any) -> list[float]:
     try:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):
-        message = f"a range must be a pair of numbers, such as (0, 100); got {bounds!r}"
-        raise StudyError(message) from None
+        raise StudyError(
+            f"a range must be a pair of numbers, such as (0, 100); got {bounds!r}"
+        ) from None
     return [low, high]
 
 

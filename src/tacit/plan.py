@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.analyst.forecast import expected, widths
-from tacit.analyst.posterior import Posterior
-from tacit.columns import Response
+from tacit.analyst.posterior.outlook import expected, widths
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import StudyError
-from tacit.functions import FUNCTIONS, image
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.rows.design import Design
 from tacit.rows.table import table_of
 from tacit.study import Study
+from tacit.study.columns import Response
+from tacit.study.transforms import FUNCTIONS, image
 
 Array = NDArray[np.float64]
 
@@ -50,35 +50,44 @@ class Forecast:
     privacy_share: Array
 
 
-def forecast(study: Study, rows: list[int], epsilons: list[float], guess: Guess | None = None) -> list[Forecast]:
+def forecast(
+    study: Study, rows: list[int], epsilons: list[float], guess: Guess | None = None
+) -> list[Forecast]:
     """Forecast the intervals for holders with the given numbers of rows, at each ε."""
     if not rows or min(rows) < 1:
-        message = "rows must list each holder's number of rows, such as 12000,8000,5000"
-        raise StudyError(message)
+        raise StudyError("rows must list each holder's number of rows, such as 12000,8000,5000")
     agreed = study.secure_sum
     if agreed is not None and not agreed.least <= len(rows) <= len(agreed.holders):
-        message = (
+        raise StudyError(
             f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: so many may stay in the study's secure_sum"
         )
-        raise StudyError(message)
     gram = _imagine(study, guess or Guess())
     sampling = expected(study, rows, gram, None)
-    return [_compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon) for epsilon in epsilons]
+    return [
+        _compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon)
+        for epsilon in epsilons
+    ]
 
 
-def epsilon_for(study: Study, rows: list[int], width: float, guess: Guess | None = None) -> float | None:
+def epsilon_for(
+    study: Study, rows: list[int], width: float, guess: Guess | None = None
+) -> float | None:
     """Smallest ε at which every slope's interval is at most `width` wide in scaled units; None if no ε does it."""
     guess = guess or Guess()
     low, high = EPSILON_RANGE[0], 20.0
     if _widest(study, rows, high, guess) > width:
         return None
-    while high / low > 1.01:  # noqa: PLR2004
+    while high / low > 1.01:
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if _widest(study, rows, middle, guess) <= width else (middle, high)
+        low, high = (
+            (low, middle) if _widest(study, rows, middle, guess) <= width else (middle, high)
+        )
     return high
 
 
-def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: int) -> tuple[dict[str, NDArray[np.generic]], Array]:
+def imagined_rows(
+    study: Study, guess: Guess, rng: np.random.Generator, rows: int
+) -> tuple[dict[str, NDArray[np.generic]], Array]:
     """A table evenly spread over the public domain, and the scaled coefficients behind its response."""
     table: dict[str, NDArray[np.generic]] = {}
     for feature in study.features:
@@ -86,12 +95,20 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
             middle, half = feature.mapping
             table[feature.name] = middle + half * rng.uniform(-guess.fill, guess.fill, rows)
         else:
-            table[feature.name] = np.array(feature.all_levels)[rng.integers(len(feature.all_levels), size=rows)]
+            table[feature.name] = np.array(feature.all_levels)[
+                rng.integers(len(feature.all_levels), size=rows)
+            ]
     x = _encoded(study, table, rows)[int(study.intercept) :]
-    slopes = guess.response_sd * np.sqrt(guess.r_squared / max(len(x), 1)) / np.maximum(x.std(axis=1), 1e-9)
+    slopes = (
+        guess.response_sd
+        * np.sqrt(guess.r_squared / max(len(x), 1))
+        / np.maximum(x.std(axis=1), 1e-9)
+    )
     slopes *= np.where(np.arange(len(x)) % 2, -1.0, 1.0)
     signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(x) else np.zeros(rows)
-    y = np.clip(signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1)
+    y = np.clip(
+        signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1
+    )
     table[study.response.name] = _responses(study.response, y)
     constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
     return table, np.array([*constant, *slopes])
@@ -99,7 +116,11 @@ def imagined_rows(study: Study, guess: Guess, rng: np.random.Generator, rows: in
 
 def _encoded(study: Study, table: dict[str, NDArray[np.generic]], rows: int) -> Array:
     """The study's design of a table, (d, rows)."""
-    batch = pa.RecordBatch.from_pydict(table) if table else pa.RecordBatch.from_pydict({"": np.zeros(rows)})
+    batch = (
+        pa.RecordBatch.from_pydict(table)
+        if table
+        else pa.RecordBatch.from_pydict({"": np.zeros(rows)})
+    )
     return np.hstack(list(Design(study, response=False).blocks(batch, rows)))
 
 
@@ -107,14 +128,21 @@ def _responses(response: Response, scaled: Array) -> Array:
     """Responses in the user's units, from values in [−1, 1] that stand for the whole range."""
     low, high = image(response.function, response.range)
     values: Array = low + (high - low) * (1 + scaled) / 2
-    return values if response.function is None else np.asarray(FUNCTIONS[response.function].inverse(values))
+    return (
+        values
+        if response.function is None
+        else np.asarray(FUNCTIONS[response.function].inverse(values))
+    )
 
 
 def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
     rng = np.random.default_rng(0)
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
-    return statistics_of(study, table_of(table, study).batches(), order=rng.permutation).floats() / IMAGINED_ROWS
+    return (
+        statistics_of(study, table_of(table, study).batches(), order=rng.permutation).floats()
+        / IMAGINED_ROWS
+    )
 
 
 def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:

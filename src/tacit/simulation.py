@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
-from tacit.document import provenance
-from tacit.holder.publish import Purpose, noisy_steps, privatise
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import SEEDED, noisy_steps, privatise
 from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.noise import Sampler
-from tacit.release import Release, from_steps, noise_record, statistics_fields
+from tacit.release import Release
+from tacit.release.scales import ScalesRelease
 from tacit.rows.table import table_of
-from tacit.scales import ScalesRelease
 from tacit.study import Study
 
 
@@ -38,16 +38,15 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
     parts = [statistics_of(study, table_of(table, study).batches()) for table in tables]
     mechanism = study.summed(len(parts))
     total = sum(parts[1:], parts[0])
-    noisy = (from_steps(step, mechanism.lattice) for step in noisy_steps(total, mechanism, seeded(rng)))
-    return Release(
-        study_hash=study.hash,
-        study=study.resolved(),
+    return Release.of(
+        study,
+        mechanism,
+        noisy_steps(total, mechanism, seeded(rng)),
+        total.n,
         holder=f"secure sum of {len(parts)} holders",
+        drawn_by=SEEDED,
+        simulated=True,
         survivors=len(parts),
-        noise_shape=mechanism.shape,
-        noise=noise_record(mechanism),
-        **statistics_fields(study, noisy, total.n),
-        **provenance(mechanism, "seeded pseudo-random noise: protects nobody", simulated=True),
     )
 
 

@@ -32,7 +32,14 @@ import numpy as np
 from arviz_stats.base import array_stats
 from scipy import stats
 
-from tacit.analyst.sampling import double_precision, gains, jax, jnp, keep_compilations, random
+from tacit.analyst.methods.sampling import (
+    double_precision,
+    gains,
+    jax,
+    jnp,
+    keep_compilations,
+    random,
+)
 
 PRIOR_DRAWS = 100_000
 
@@ -52,17 +59,32 @@ def geweke(model: Model, key, replicates: int = 1000, rounds: int = 60) -> np.nd
     keep_compilations()
     with double_precision():
         key_prior, key_chain = random.split(key)
-        prior = np.sort(np.asarray(_prior_summaries((model.draw_state, model.summaries), random.split(key_prior, PRIOR_DRAWS))), axis=0)
-        trace = np.asarray(_joint_chains(model, rounds, random.split(key_chain, replicates)))  # (replicate, round, k)
-    return np.concatenate([_moment_p_values(trace[..., k], prior[:, k]) for k in range(prior.shape[1])])
+        prior = np.sort(
+            np.asarray(
+                _prior_summaries(
+                    (model.draw_state, model.summaries), random.split(key_prior, PRIOR_DRAWS)
+                )
+            ),
+            axis=0,
+        )
+        trace = np.asarray(
+            _joint_chains(model, rounds, random.split(key_chain, replicates))
+        )  # (replicate, round, k)
+    return np.concatenate(
+        [_moment_p_values(trace[..., k], prior[:, k]) for k in range(prior.shape[1])]
+    )
 
 
-def sbc(model: Model, key, *, replicates: int = 500, warmup: int = 300, draws: int = 63, thin: int = 10) -> np.ndarray:
+def sbc(
+    model: Model, key, *, replicates: int = 500, warmup: int = 300, draws: int = 63, thin: int = 10
+) -> np.ndarray:
     """p-values of rank uniformity, one per summary; `draws` + 1 should be a multiple of 16."""
     keep_compilations()
     with double_precision():
         schedule = (jnp.asarray(gains(warmup, warmup + draws * thin)), warmup, thin)
-        ranks = np.asarray(_ranks(model, schedule[1:], schedule[0], random.split(key, replicates)))  # (replicate, k)
+        ranks = np.asarray(
+            _ranks(model, schedule[1:], schedule[0], random.split(key, replicates))
+        )  # (replicate, k)
     bins = min(16, draws + 1)
     counts = [np.bincount(column * bins // (draws + 1), minlength=bins) for column in ranks.T]
     return np.array([stats.chisquare(count).pvalue for count in counts])
@@ -108,12 +130,16 @@ def _joint_chains(model: Model, rounds: int, keys):
     def one_round(state, key):
         key_data, key_step = random.split(key)
         problem = model.draw_problem(key_data, state)
-        state, _ = model.kernel.step(key_step, model.refresh(state, problem), problem, jnp.zeros(()))
+        state, _ = model.kernel.step(
+            key_step, model.refresh(state, problem), problem, jnp.zeros(())
+        )
         return state, model.summaries(state)
 
     def replicate(key):
         key_start, key_rounds = random.split(key)
-        return jax.lax.scan(one_round, model.draw_state(key_start), random.split(key_rounds, rounds))[1]
+        return jax.lax.scan(
+            one_round, model.draw_state(key_start), random.split(key_rounds, rounds)
+        )[1]
 
     return jax.vmap(replicate)(keys)
 
@@ -131,7 +157,11 @@ def _ranks(model: Model, schedule, gain, keys):
             state, _ = model.kernel.step(now[0], state, problem, now[1])
             return state, model.summaries(state)
 
-        _, trace = jax.lax.scan(iterate, model.kernel.init(key_start, problem), (random.split(key_steps, len(gain)), gain))
+        _, trace = jax.lax.scan(
+            iterate,
+            model.kernel.init(key_start, problem),
+            (random.split(key_steps, len(gain)), gain),
+        )
         kept = trace[warmup + thin - 1 :: thin]
         return jnp.sum(kept < model.summaries(truth), axis=0)
 

@@ -5,10 +5,10 @@ import pytest
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.method import Settings
+from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.non_private import METHOD as NON_PRIVATE
+from tacit.analyst.posterior.units import user_units
 from tacit.analyst.prior import Prior
-from tacit.analyst.units import user_units
 from tacit.simulation import exact, simulate
 from tacit.study import Study
 
@@ -31,13 +31,19 @@ def study_of(size, **changes):
 def rows_of(rng, rows):
     """Skewed features; the response is linear in them."""
     x = np.minimum(rng.lognormal(-1.0, 0.6, (rows, 2)), 2.0)
-    return {"a": x[:, 0], "b": x[:, 1], "y": TRUTH[0] + x @ TRUTH[1:] + RESIDUAL_SD * rng.normal(size=rows)}
+    return {
+        "a": x[:, 0],
+        "b": x[:, 1],
+        "y": TRUTH[0] + x @ TRUTH[1:] + RESIDUAL_SD * rng.normal(size=rows),
+    }
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_counts_are_those_of_averaged_rows(relation):
     study = study_of(4, relation=relation)
-    release = simulate(study, rows_of(np.random.default_rng(0), 1000), np.random.default_rng(1), holder="h")
+    release = simulate(
+        study, rows_of(np.random.default_rng(0), 1000), np.random.default_rng(1), holder="h"
+    )
     evidence = collect(release, allow_simulated=True).evidence
     assert evidence.average == 4
     assert evidence.counts == pytest.approx(release.n / 4)
@@ -50,9 +56,14 @@ def test_counts_are_those_of_averaged_rows(relation):
 
 def test_without_noise_averages_satisfy_the_same_regression():
     """Coefficients and residual sd of the conjugate posterior, within five of its standard deviations; √(2/n) of σ² goes with n/k."""
-    radius = {"row_radius": 2.0}  # no row is shrunk, so that the residual variance is that of the rows
+    radius = {
+        "row_radius": 2.0
+    }  # no row is shrunk, so that the residual variance is that of the rows
     for size in (1, 4, 16):
-        evidence = exact(study_of(size, release=radius | {"average": size}), rows_of(np.random.default_rng(2), 40_000))
+        evidence = exact(
+            study_of(size, release=radius | {"average": size}),
+            rows_of(np.random.default_rng(2), 40_000),
+        )
         found = NON_PRIVATE.fit(evidence, Prior.weak(3), Settings())
         units = user_units(study_of(size))
         scaled = np.linalg.solve(units.matrix, TRUTH - units.offset)
@@ -73,7 +84,12 @@ def test_the_default_method_covers(relation, holders):
     for run in range(40):
         rng = np.random.default_rng([run, holders])
         tables = [rows_of(rng, 20_000 // holders) for _ in range(holders)]
-        posterior = fit(collect([simulate(study, t, rng, holder=f"h{k}") for k, t in enumerate(tables)], allow_simulated=True))
+        posterior = fit(
+            collect(
+                [simulate(study, t, rng, holder=f"h{k}") for k, t in enumerate(tables)],
+                allow_simulated=True,
+            )
+        )
         low, high = posterior.interval(0.9).T
         covered.append(np.mean((low <= TRUTH) & (high >= TRUTH)))
         sds.append(posterior.residual_sd())

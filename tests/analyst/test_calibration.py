@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 from calibration import Model, geweke, sbc, smallest
 
-from tacit.analyst.methods import fixed_s, normal_x
-from tacit.analyst.sampling import jax, jnp, random
-from tacit.analyst.wishart import bartlett, gamma
+from tacit.analyst.methods import fixed_s
+from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.sampling import jax, jnp, random
+from tacit.analyst.methods.wishart import bartlett, gamma
 
 FALSE_ALARM = 1e-4
 REJECTION = 1e-6
@@ -46,7 +47,13 @@ ANGLES = (0.3, 1.1)
 
 def fixed_s_problem(observations):
     angles = jnp.array(ANGLES)
-    pairs = jnp.stack([jnp.stack([jnp.cos(angles), jnp.sin(angles)], -1), jnp.stack([-jnp.sin(angles), jnp.cos(angles)], -1)], 1)
+    pairs = jnp.stack(
+        [
+            jnp.stack([jnp.cos(angles), jnp.sin(angles)], -1),
+            jnp.stack([-jnp.sin(angles), jnp.cos(angles)], -1),
+        ],
+        1,
+    )
     values, variances = jnp.array(VALUES), jnp.repeat(jnp.array(MOMENT_SD) ** 2, D)
     rows = jnp.concatenate([values[:, None] * pairs.reshape(-1, D), observations[:, None]], 1)
     return fixed_s.Problem(rows[None], values[None], variances[None], *prior_parts())
@@ -54,7 +61,9 @@ def fixed_s_problem(observations):
 
 def fixed_s_state(key):
     truth = draw_truth(key)
-    return fixed_s.State(*truth, fixed_s.Weighted(jnp.zeros((D + 1, D + 1)), jnp.zeros(())), jnp.array(0.3))
+    return fixed_s.State(
+        *truth, fixed_s.Weighted(jnp.zeros((D + 1, D + 1)), jnp.zeros(())), jnp.array(0.3)
+    )
 
 
 def fixed_s_data(key, state):
@@ -80,7 +89,11 @@ def fixed_s_model(kernel) -> Model:
 
 
 def normal_x_problem(grams, moments):
-    sds = jnp.where(jnp.eye(D, dtype=bool), jnp.array(GRAM_SD)[:, None, None], jnp.array(GRAM_SD)[:, None, None] / jnp.sqrt(2.0))
+    sds = jnp.where(
+        jnp.eye(D, dtype=bool),
+        jnp.array(GRAM_SD)[:, None, None],
+        jnp.array(GRAM_SD)[:, None, None] / jnp.sqrt(2.0),
+    )
     variances = jnp.array(MOMENT_SD) ** 2
     law = jnp.array([[1.0, 0.2], [0.2, 0.6]]), jnp.array(7.0)
     return normal_x.Problem(grams, moments, sds, variances, jnp.array(COUNTS), *prior_parts(), *law)
@@ -95,7 +108,9 @@ def normal_x_state(key):
     precision = precision_root @ precision_root.T
     factor = jnp.linalg.cholesky(jnp.linalg.inv(precision)) @ bartlett(key_grams, empty.counts, D)
     matrix = factor @ factor.swapaxes(-1, -2)
-    grams = normal_x.Grams(matrix, factor, normal_x.covariance_factor(matrix, truth.noise_variance, empty))
+    grams = normal_x.Grams(
+        matrix, factor, normal_x.covariance_factor(matrix, truth.noise_variance, empty)
+    )
     return normal_x.State(*truth, grams, precision, jnp.full(J, -1.2), jnp.array(0.3))
 
 
@@ -112,7 +127,9 @@ def normal_x_data(key, state):
 def latent(state):
     determinants = 2 * normal_x.log_diagonal(state.grams.factor)
     traces = jnp.log(jnp.trace(state.grams.matrix, axis1=1, axis2=2))
-    features = jnp.append(jnp.linalg.slogdet(state.feature_precision)[1], state.feature_precision[0, 1])
+    features = jnp.append(
+        jnp.linalg.slogdet(state.feature_precision)[1], state.feature_precision[0, 1]
+    )
     return jnp.concatenate([parameters(state), determinants, traces, features])
 
 
@@ -120,7 +137,10 @@ def normal_x_model(kernel) -> Model:
     return Model(kernel, normal_x_state, normal_x_data, latent)
 
 
-MODELS = {"fixed-s": fixed_s_model(fixed_s.FixedS()), "normal-x": normal_x_model(normal_x.NormalX())}
+MODELS = {
+    "fixed-s": fixed_s_model(fixed_s.FixedS()),
+    "normal-x": normal_x_model(normal_x.NormalX()),
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -136,8 +156,13 @@ def test_ranks_are_uniform(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_both_tests_pass_at_length(name):
-    assert smallest(geweke(MODELS[name], random.key(3), replicates=20_000, rounds=200)) > FALSE_ALARM
-    assert smallest(sbc(MODELS[name], random.key(4), replicates=4_000, warmup=500, thin=20)) > FALSE_ALARM
+    assert (
+        smallest(geweke(MODELS[name], random.key(3), replicates=20_000, rounds=200)) > FALSE_ALARM
+    )
+    assert (
+        smallest(sbc(MODELS[name], random.key(4), replicates=4_000, warmup=500, thin=20))
+        > FALSE_ALARM
+    )
 
 
 # Deliberately wrong: each is a mistake that has been made, or nearly.
@@ -160,7 +185,11 @@ def without_dimension_term(factor, degrees):
     return RIGHT_RATIO(factor, degrees) - (d + 1) / 2 * growth
 
 
-RIGHT_DENSITY, RIGHT_WEIGHTS, RIGHT_RATIO = fixed_s.log_density, fixed_s.weigh, normal_x.log_proposal_ratio
+RIGHT_DENSITY, RIGHT_WEIGHTS, RIGHT_RATIO = (
+    fixed_s.log_density,
+    fixed_s.weigh,
+    normal_x.log_proposal_ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -176,9 +205,19 @@ class WrongNormalX(normal_x.NormalX):
 
 
 WRONG = {
-    "no Jacobian": (fixed_s, "log_density", without_jacobian, fixed_s_model(WrongFixedS("jacobian"))),
+    "no Jacobian": (
+        fixed_s,
+        "log_density",
+        without_jacobian,
+        fixed_s_model(WrongFixedS("jacobian")),
+    ),
     "mean σ²Sθ": (fixed_s, "weigh", misprinted_mean, fixed_s_model(WrongFixedS("mean"))),
-    "no (d + 1)/2": (normal_x, "log_proposal_ratio", without_dimension_term, normal_x_model(WrongNormalX("ratio"))),
+    "no (d + 1)/2": (
+        normal_x,
+        "log_proposal_ratio",
+        without_dimension_term,
+        normal_x_model(WrongNormalX("ratio")),
+    ),
 }
 
 

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
-from tacit.analyst.outcome import Draws
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.laws import Draws
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.units import contrast_units
 from tacit.analyst.report.comparisons import MOST_CASES, comparison_units, comparisons
 from tacit.analyst.report.words import FUNCTION_WORDS, terms_in_words
-from tacit.analyst.units import contrast_units
-from tacit.functions import FUNCTIONS
+from tacit.study.transforms import FUNCTIONS
 
 FEATURES = [
     {"name": "age", "range": [18, 100]},
@@ -24,10 +24,20 @@ LOG_INCOME = {"of": "income", "function": "log"}
 TERMS = [["age"], ["sex"], ["bmi"], [{"of": "bmi", "degree": 2}], [LOG_INCOME], ["age", "sex"]]
 
 
-def study_of(terms: list[list[object]], features: list[dict[str, object]] | None = None, **fields: object) -> tacit.Study:
+def study_of(
+    terms: list[list[object]], features: list[dict[str, object]] | None = None, **fields: object
+) -> tacit.Study:
     response = {"name": "days", "range": [0.5, 40]}
-    document = {"name": "stays", "epsilon": 1.0, "delta": 1e-6, "response": response, "features": features or FEATURES}
-    return tacit.Study.from_document(document | {"terms": [{"product": term} for term in terms]} | fields)
+    document = {
+        "name": "stays",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": response,
+        "features": features or FEATURES,
+    }
+    return tacit.Study.from_document(
+        document | {"terms": [{"product": term} for term in terms]} | fields
+    )
 
 
 def posterior_of(study: tacit.Study) -> Posterior:
@@ -36,11 +46,22 @@ def posterior_of(study: tacit.Study) -> Posterior:
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("features", [FEATURES, [{"name": "w", "levels": ["a", "b"], "other": "c"}, {"name": "x", "range": [-0.1, 0.3]}]])
+@pytest.mark.parametrize(
+    "features",
+    [
+        FEATURES,
+        [{"name": "w", "levels": ["a", "b"], "other": "c"}, {"name": "x", "range": [-0.1, 0.3]}],
+    ],
+)
 def test_plain_columns_are_compared_over_their_range(features, intercept):
     study = study_of([], features, intercept=intercept)
     compared = comparisons(study)
-    assert_allclose(comparison_units(study, compared).matrix, contrast_units(study).matrix, rtol=1e-12, atol=1e-12)
+    assert_allclose(
+        comparison_units(study, compared).matrix,
+        contrast_units(study).matrix,
+        rtol=1e-12,
+        atol=1e-12,
+    )
     assert not any(c.where for c in compared)
     assert all(c.is_straight for c in compared)
 
@@ -71,9 +92,16 @@ def test_a_comparison_is_the_difference_of_two_predictions_wherever_the_rest_is(
     posterior, compared, rng = posterior_of(study), comparisons(study), np.random.default_rng(1)
     units = comparison_units(study, compared)
     for k, c in enumerate(compared):
-        rest = {"age": rng.uniform(18, 100), "sex": "male", "bmi": rng.uniform(5, 80), "income": rng.uniform(1000, 2e5)} | dict(c.held)
+        rest = {
+            "age": rng.uniform(18, 100),
+            "sex": "male",
+            "bmi": rng.uniform(5, 80),
+            "income": rng.uniform(1000, 2e5),
+        } | dict(c.held)
         cases = [rest | {c.feature.name: end} for end in (c.bottom, c.top)]
-        low, high = posterior.predict({name: [case[name] for case in cases] for name in rest})["mean"].to_pylist()
+        low, high = posterior.predict({name: [case[name] for case in cases] for name in rest})[
+            "mean"
+        ].to_pylist()
         assert high - low == pytest.approx(posterior.mean(units)[k], rel=1e-9)
     draws = posterior.outcome.flat @ units.matrix.T
     assert_allclose(posterior.interval(0.9, units), np.quantile(draws, [0.05, 0.95], axis=0).T)
@@ -90,7 +118,9 @@ def test_many_partners_are_taken_one_at_a_time():
     assert of_first[1].where == "where x1 is 0, otherwise as usual"
     assert len({c.label for c in compared}) == len(compared)
     three = comparisons(study_of([["x0"], ["x1"], ["x0", "x1", "x2"]], features[:3]))
-    assert [c.where for c in three if c.feature.name == "x1"] == [f"where x0 is {a} and x2 is {b}" for a in (0, 1) for b in (0, 1)]
+    assert [c.where for c in three if c.feature.name == "x1"] == [
+        f"where x0 is {a} and x2 is {b}" for a in (0, 1) for b in (0, 1)
+    ]
 
 
 def test_terms_in_words():
@@ -102,7 +132,12 @@ def test_terms_in_words():
         "age together with sex",
     ]
     cubic = [["sex"], [{"of": "bmi", "degree": 3}], ["age", "age"], [LOG_INCOME, "sex"]]
-    words = ["sex", "bmi, curved (power 3)", "age, curved (power 2)", "the logarithm of income together with sex"]
+    words = [
+        "sex",
+        "bmi, curved (power 3)",
+        "age, curved (power 2)",
+        "the logarithm of income together with sex",
+    ]
     assert terms_in_words(study_of(cubic)) == words
     assert set(FUNCTION_WORDS) == set(FUNCTIONS)
 

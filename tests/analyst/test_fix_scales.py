@@ -8,12 +8,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tacit.analyst.scales import fix_scales
+from tacit.analyst.typical import fix_scales
 from tacit.errors import ReleaseError, SignatureError
 from tacit.privacy.gaussian import compose, mu_of
 from tacit.simulation import simulate_scales
-from tacit.study import LARGEST_ENTRY, Study
-from tacit.study_file import study_toml
+from tacit.study import Study
+from tacit.study.study import LARGEST_ENTRY
+from tacit.study.toml import study_toml
 
 FEATURES = [
     {"name": "narrow", "range": [0, 1000]},
@@ -24,7 +25,13 @@ FEATURES = [
 
 
 def study_of(features=FEATURES, **fields):
-    document = {"name": "s", "epsilon": 20.0, "delta": 1e-6, "scales_share": 0.1, "response": {"name": "y", "range": [0, 1]}}
+    document = {
+        "name": "s",
+        "epsilon": 20.0,
+        "delta": 1e-6,
+        "scales_share": 0.1,
+        "response": {"name": "y", "range": [0, 1]},
+    }
     return Study.from_document(document | {"features": features} | fields)
 
 
@@ -43,7 +50,9 @@ def rows_of(rng, rows=5000, centre=300.0, sd=20.0):
 
 def scales_of(study=STUDY, seed=0, holders=("north", "south"), **budget):
     rng = np.random.default_rng(seed)
-    return [simulate_scales(study, rows_of(rng), rng, holder=holder, **budget) for holder in holders]
+    return [
+        simulate_scales(study, rows_of(rng), rng, holder=holder, **budget) for holder in holders
+    ]
 
 
 RELEASES = scales_of()
@@ -52,7 +61,9 @@ FIXED = fix_scales(RELEASES, allow_simulated=True)
 
 def test_a_narrow_column_is_found_and_an_even_one_keeps_its_range():
     narrow, even, kind, stated = FIXED.features
-    assert narrow.typical == pytest.approx((300 - 20 * math.sqrt(3), 300 + 20 * math.sqrt(3)), abs=8)
+    assert narrow.typical == pytest.approx(
+        (300 - 20 * math.sqrt(3), 300 + 20 * math.sqrt(3)), abs=8
+    )
     assert narrow.range == (0, 1000)
     assert even.typical is None
     assert (kind, stated) == STUDY.features[2:]
@@ -77,7 +88,7 @@ def test_the_same_documents_in_any_order_give_the_same_bytes():
 
 
 def test_a_signature_does_not_matter_to_the_study(tmp_path):
-    from tacit.signature import load_key, new_key, sign
+    from tacit.release.signature import load_key, new_key, sign
 
     public = new_key(tmp_path / "key")
     signed = [sign(release, load_key(tmp_path / "key")) for release in RELEASES]
@@ -94,7 +105,10 @@ def test_documents_that_do_not_belong_together_are_refused():
     with pytest.raises(ReleaseError, match="holder 'north' is there twice"):
         fix_scales([RELEASES[0], RELEASES[0]], allow_simulated=True)
     with pytest.raises(ReleaseError, match="different studies"):
-        fix_scales([RELEASES[0], *scales_of(study_of(name="other"), holders=["west"])], allow_simulated=True)
+        fix_scales(
+            [RELEASES[0], *scales_of(study_of(name="other"), holders=["west"])],
+            allow_simulated=True,
+        )
 
 
 def test_where_noise_hides_everything_the_range_stands():
@@ -109,7 +123,11 @@ def test_where_noise_hides_everything_the_range_stands():
 
 def test_a_column_of_one_value_gets_an_interval_as_wide_as_the_noise_allows():
     study = study_of([{"name": "x", "range": [0, 100]}])
-    [release] = (simulate_scales(study, {"x": [30.0] * 4000, "y": [0.5] * 4000}, np.random.default_rng(3), holder="h"),)
+    [release] = (
+        simulate_scales(
+            study, {"x": [30.0] * 4000, "y": [0.5] * 4000}, np.random.default_rng(3), holder="h"
+        ),
+    )
     low, high = fix_scales([release], allow_simulated=True).features[0].typical
     assert low < 30 < high
     assert 0.5 < high - low < 20
@@ -118,7 +136,13 @@ def test_a_column_of_one_value_gets_an_interval_as_wide_as_the_noise_allows():
 def test_a_noisy_holder_counts_for_little():
     """One of two spends ε = 0.01: added up plainly its noise would drown the other's sums."""
     clear, *_ = scales_of()
-    noisy = simulate_scales(STUDY, rows_of(np.random.default_rng(5)), np.random.default_rng(5), holder="noisy", epsilon=0.01)
+    noisy = simulate_scales(
+        STUDY,
+        rows_of(np.random.default_rng(5)),
+        np.random.default_rng(5),
+        holder="noisy",
+        epsilon=0.01,
+    )
     low, high = fix_scales([clear, noisy], allow_simulated=True).features[0].typical
     assert (low, high) == pytest.approx((265, 335), abs=12)
 
@@ -126,32 +150,43 @@ def test_a_noisy_holder_counts_for_little():
 def test_skewed_columns_stay_within_their_range():
     study = study_of([{"name": "x", "range": [0, 1000]}])
     rng = np.random.default_rng(0)
-    release = simulate_scales(study, {"x": rng.exponential(10, 20_000), "y": rng.uniform(size=20_000)}, rng, holder="h")
+    release = simulate_scales(
+        study, {"x": rng.exponential(10, 20_000), "y": rng.uniform(size=20_000)}, rng, holder="h"
+    )
     low, high = fix_scales([release], allow_simulated=True).features[0].typical
     assert low == 0
     assert 15 < high < 80
 
 
-@pytest.mark.parametrize("bounds", [(-1e150, 1e150), (0, 1e-140), (1e9, 1e9 + 10), (-7, -6.5), (0, 1)], ids=str)
+@pytest.mark.parametrize(
+    "bounds", [(-1e150, 1e150), (0, 1e-140), (1e9, 1e9 + 10), (-7, -6.5), (0, 1)], ids=str
+)
 def test_awkward_ranges_give_intervals_that_a_study_may_state(bounds):
     study = study_of([{"name": "x", "range": bounds}])
     low, high = bounds
     rng = np.random.default_rng(0)
     values = low + (high - low) * np.clip(rng.normal(0.8, 0.01, 5000), 0, 1)
-    fixed = fix_scales([simulate_scales(study, {"x": values, "y": values * 0}, rng, holder="h")], allow_simulated=True)
+    fixed = fix_scales(
+        [simulate_scales(study, {"x": values, "y": values * 0}, rng, holder="h")],
+        allow_simulated=True,
+    )
     typical = fixed.features[0].typical or bounds
     assert low <= typical[0] < typical[1] <= high
 
 
 def test_a_wide_study_keeps_rows_whose_sums_are_exact():
     """120 columns have a default radius above 4, where entries beyond 4 are refused: the radius and the weight come down together."""
-    study = study_of([{"name": f"x{k}", "range": [0, 100]} for k in range(120)], epsilon=100.0, scales_share=0.5)
+    study = study_of(
+        [{"name": f"x{k}", "range": [0, 100]} for k in range(120)], epsilon=100.0, scales_share=0.5
+    )
     assert study.row_radius > LARGEST_ENTRY
     rng = np.random.default_rng(0)
     table = {f"x{k}": rng.normal(50, 2, 3000) for k in range(120)} | {"y": rng.uniform(size=3000)}
     fixed = fix_scales([simulate_scales(study, table, rng, holder="h")], allow_simulated=True)
     assert fixed.row_radius == LARGEST_ENTRY
-    assert fixed.response_weight / fixed.row_radius == pytest.approx(study.response_weight / study.row_radius)
+    assert fixed.response_weight / fixed.row_radius == pytest.approx(
+        study.response_weight / study.row_radius
+    )
     assert max(feature.longest for feature in fixed.features) > LARGEST_ENTRY
 
 
@@ -161,14 +196,29 @@ NAMES = st.text(st.characters(exclude_categories=["Cc", "Zl", "Zp", "Cs"]), min_
 
 
 @settings(max_examples=60, deadline=None)
-@given(names=st.lists(NAMES, min_size=4, max_size=4, unique=True), low=st.floats(-1e6, 1e6), epsilon=st.floats(0.001, 100))
+@given(
+    names=st.lists(NAMES, min_size=4, max_size=4, unique=True),
+    low=st.floats(-1e6, 1e6),
+    epsilon=st.floats(0.001, 100),
+)
 def test_a_study_file_reads_back_as_the_same_study(names, low, epsilon):
     name, response, numeric, level = names
     assume(response != f"{numeric}!")
     features = [{"name": numeric, "range": [low, low + 10.0], "typical": [low + 1.0, low + 3.3]}]
-    features += [{"name": f"{numeric}!", "levels": [level, f"{level}'\\"], "other": name}] if name not in {level, f"{level}'\\"} else []
-    document = {"name": name, "epsilon": epsilon, "delta": 1e-7, "response": {"name": response, "range": [low, low + 1.0]}}
-    study = Study.from_document(document | {"features": features, "stage_one": "sha256:" + "ab" * 32})
+    features += (
+        [{"name": f"{numeric}!", "levels": [level, f"{level}'\\"], "other": name}]
+        if name not in {level, f"{level}'\\"}
+        else []
+    )
+    document = {
+        "name": name,
+        "epsilon": epsilon,
+        "delta": 1e-7,
+        "response": {"name": response, "range": [low, low + 1.0]},
+    }
+    study = Study.from_document(
+        document | {"features": features, "stage_one": "sha256:" + "ab" * 32}
+    )
     text = study_toml(study)
     assert Study.from_toml(text) == study.resolved()
     assert Study.from_toml(text).hash == study.hash
@@ -176,7 +226,9 @@ def test_a_study_file_reads_back_as_the_same_study(names, low, epsilon):
 
 
 def test_a_file_of_a_study_without_features_or_typical_reads_back():
-    study = Study.from_document({"name": "s", "epsilon": 1, "delta": 1e-6, "response": {"name": "y", "range": [0, 1]}})
+    study = Study.from_document(
+        {"name": "s", "epsilon": 1, "delta": 1e-6, "response": {"name": "y", "range": [0, 1]}}
+    )
     assert Study.from_toml(study_toml(study)) == study.resolved()
     assert "None" not in study_toml(study)
     assert "scales_share" not in tomllib.loads(study_toml(study))

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.analyst.batches import Accumulator
 from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.follow import COMPUTED, Follower
+from tacit.analyst.streams import Accumulator
 from tacit.errors import MethodError, ReleaseError, SignatureError
-from tacit.release_log import Entry, LogReader
+from tacit.release.log import Entry, LogReader
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -34,7 +34,9 @@ def entries(count, seed=0, holder="north", study=STUDY):
     for number in range(1, count + 1):
         x = rng.uniform(-1, 1, (ROWS, 2))
         y = 0.5 + x @ [1.0, -0.5] + rng.normal(0, 0.4, ROWS)
-        yield Entry(f"stream{seed}", number, simulate(study, np.column_stack([x, y]), rng, holder=holder))
+        yield Entry(
+            f"stream{seed}", number, simulate(study, np.column_stack([x, y]), rng, holder=holder)
+        )
 
 
 def write(path, lines):
@@ -45,7 +47,10 @@ def write(path, lines):
 
 @pytest.fixture
 def logs(tmp_path):
-    return [write(tmp_path / "north.log", entries(12)), write(tmp_path / "south.log", entries(7, seed=1, holder="south"))]
+    return [
+        write(tmp_path / "north.log", entries(12)),
+        write(tmp_path / "south.log", entries(7, seed=1, holder="south")),
+    ]
 
 
 def assert_equal(first, second):
@@ -67,9 +72,14 @@ def test_following_fitting_the_logs_and_fitting_single_files_agree(tmp_path, log
             files[-1].write_text(line, encoding="utf-8")
     apart = tacit.fit(collect(files[::-1], allow_simulated=True), method)
     assert_equal(followed, apart)
-    assert sorted(c.release for c in followed.contributions) == sorted(c.release for c in apart.contributions)
+    assert sorted(c.release for c in followed.contributions) == sorted(
+        c.release for c in apart.contributions
+    )
     assert all(c.simulated and c.release.startswith("sha256-sum:") for c in followed.contributions)
-    assert sorted((c.holder, c.n) for c in followed.contributions) == [("north", 12 * ROWS), ("south", 7 * ROWS)]
+    assert sorted((c.holder, c.n) for c in followed.contributions) == [
+        ("north", 12 * ROWS),
+        ("south", 7 * ROWS),
+    ]
 
 
 def test_pooled_batches_read_like_one_release_of_all_rows_with_the_noise_of_all(logs):
@@ -161,9 +171,22 @@ def changed(entry, **fields):
         (lambda lines: [*lines, lines[0]], "batch 1 of 'north' is there twice"),
         (lambda lines: [*lines, changed(lines[0], batch=9)], "batch 9 of 'north' is there twice"),
         (lambda lines: [*lines, *entries(1, seed=2)], "holder 'north' is there twice"),
-        (lambda lines: [*lines, changed(next(entries(1, seed=2, holder="south")), stream="stream0", batch=9)], "another holder"),
         (
-            lambda lines: [*lines, next(entries(1, 5, "south", Study.from_document(STUDY.document() | {"name": "other"})))],
+            lambda lines: [
+                *lines,
+                changed(next(entries(1, seed=2, holder="south")), stream="stream0", batch=9),
+            ],
+            "another holder",
+        ),
+        (
+            lambda lines: [
+                *lines,
+                next(
+                    entries(
+                        1, 5, "south", Study.from_document(STUDY.document() | {"name": "other"})
+                    )
+                ),
+            ],
             "different studies",
         ),
     ],
@@ -193,7 +216,9 @@ def test_what_cannot_be_followed_gets_one_sentence(tmp_path, logs):
     (tmp_path / "note.log").write_text("hello\n", encoding="utf-8")
     with pytest.raises(ReleaseError, match="is not a release log"):
         Follower([tmp_path / "note.log"])
-    assert len(collect(tmp_path, allow_simulated=True).releases) == 2, "a folder's other logs are left alone"
+    assert len(collect(tmp_path, allow_simulated=True).releases) == 2, (
+        "a folder's other logs are left alone"
+    )
 
 
 # Cost.

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
-from tacit.analyst.forecast import scenarios, widths
-from tacit.analyst.posterior import Posterior
-from tacit.demonstration import STUDY, patients
+from tacit.analyst.posterior.outlook import scenarios, widths
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.demo.hospitals import STUDY, patients
 from tacit.simulation import simulate
 
 
@@ -33,13 +33,20 @@ def test_a_change_does_what_was_forecast(change, rows, epsilons):
     """Widths of five simulations each; one varies by 2 to 5 %, so their ratio is known to about 3 %. Seeds are fixed."""
     before = [fitted((4000, 8000), (1.0, 0.5), seed) for seed in range(5)]
     after = [fitted(rows, epsilons, seed) for seed in range(5)]
-    mean = [np.mean([widths(posterior, 0.9, "contrast") for posterior in found], axis=0) for found in (before, after)]
-    forecast = np.mean([next(s.ratios for s in scenarios(found) if s.change == change) for found in before], axis=0)
+    mean = [
+        np.mean([widths(posterior, 0.9, "contrast") for posterior in found], axis=0)
+        for found in (before, after)
+    ]
+    forecast = np.mean(
+        [next(s.ratios for s in scenarios(found) if s.change == change) for found in before], axis=0
+    )
     assert_allclose(forecast, mean[1] / mean[0], rtol=0.15)
 
 
 def test_the_largest_epsilon_can_still_be_multiplied():
-    assert all(np.isfinite(scenario.ratios).all() for scenario in scenarios(fitted((4000,), (100.0,))))
+    assert all(
+        np.isfinite(scenario.ratios).all() for scenario in scenarios(fitted((4000,), (100.0,)))
+    )
 
 
 def test_what_holders_differ_by_stays_whatever_is_spent():
@@ -53,7 +60,9 @@ def test_what_holders_differ_by_stays_whatever_is_spent():
     found = tacit.fit(tacit.collect(releases, allow_simulated=True))
     assert found.outcome.disagreement > 0
     ratios = {scenario.change: scenario.ratios for scenario in scenarios(found)}
-    assert_allclose(ratios["no privacy noise"], np.sqrt(1 - found.privacy_share("contrast")), rtol=0.15)
+    assert_allclose(
+        ratios["no privacy noise"], np.sqrt(1 - found.privacy_share("contrast")), rtol=0.15
+    )
     assert ratios["four times the rows"].min() > ratios["no privacy noise"].min() - 0.1
 
 

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings
 from tacit.analyst.methods import METHODS, method_named
-from tacit.analyst.outcome import Draws
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 
@@ -38,7 +38,11 @@ def evidence_of(noise: float, *, seed: int = 1, order: list[int] | None = None) 
     )
     if order is None:
         return evidence
-    arrays = {name: value[order] for name, value in vars(evidence).items() if isinstance(value, np.ndarray)}
+    arrays = {
+        name: value[order]
+        for name, value in vars(evidence).items()
+        if isinstance(value, np.ndarray)
+    }
     return Evidence(**arrays)
 
 
@@ -79,7 +83,10 @@ def test_permuting_holders_changes_nothing(name):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in POINT | {"non-private"}])
 def test_more_noise_means_wider_posteriors(name):
-    widths = [np.trace(method_named(name).fit(evidence_of(noise), Prior.weak(D), SETTINGS).covariance()) for noise in (1.0, 40.0)]
+    widths = [
+        np.trace(method_named(name).fit(evidence_of(noise), Prior.weak(D), SETTINGS).covariance())
+        for noise in (1.0, 40.0)
+    ]
     assert widths[0] < widths[1]
 
 
@@ -105,7 +112,9 @@ def test_the_exact_posterior_is_what_fixed_s_samples():
     """Means within five Monte Carlo standard errors of about 0.02 sd each (false alarm below 1e-5 over all entries)."""
     evidence = evidence_of(20.0)
     exact = method_named("exact-fixed-s").fit(evidence, Prior.weak(D), SETTINGS)
-    sampled = method_named("fixed-s").fit(evidence, Prior.weak(D), Settings(chains=4, draws=4_000, warmup=1_000, seed=1))
+    sampled = method_named("fixed-s").fit(
+        evidence, Prior.weak(D), Settings(chains=4, draws=4_000, warmup=1_000, seed=1)
+    )
     sd = np.sqrt(np.diag(exact.covariance()))
     assert (np.abs(exact.mean() - sampled.mean()) / sd).max() < 0.1
     assert_allclose(np.sqrt(np.diag(sampled.covariance())), sd, rtol=0.08)
@@ -119,9 +128,14 @@ def test_ada_ssp_with_wangs_noise_is_wangs_formula():
     rng = np.random.default_rng(0)
     gram, moment, smallest = 400 * np.eye(d), rng.normal(size=d), np.array([80.0])
     sd = np.array([noise])
-    evidence = Evidence(gram[None], moment[None], sd, sd, sd, eigenvalues=smallest, eigenvalue_sd=sd, delta=delta)
+    evidence = Evidence(
+        gram[None], moment[None], sd, sd, sd, eigenvalues=smallest, eigenvalue_sd=sd, delta=delta
+    )
     found = method_named("ada-ssp").fit(evidence, Prior.weak(d), SETTINGS)
     lower = max(0.0, 80.0 - np.log(6 / delta) * bound**2 / (epsilon / 3))
-    ridge = max(0.0, np.sqrt(d * np.log(6 / delta) * np.log(2 * d**2 / 0.05)) * bound**2 / (epsilon / 3) - lower)
+    ridge = max(
+        0.0,
+        np.sqrt(d * np.log(6 / delta) * np.log(2 * d**2 / 0.05)) * bound**2 / (epsilon / 3) - lower,
+    )
     assert_allclose(found.mean(), moment / (400 + ridge))
     assert ridge > 0

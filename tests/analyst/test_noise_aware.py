@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.gram import grams
-from tacit.analyst.method import Settings
 from tacit.analyst.methods import method_named
+from tacit.analyst.methods.gram import grams
+from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
 
 
@@ -81,7 +81,9 @@ def test_many_noisy_holders_do_not_attenuate():
     def slope(method: str) -> float:
         truths, found = [], []
         for seed in range(30):
-            theta, evidence = simulated(np.random.default_rng(seed), d=4, holders=40, rows=250, noise=30.0)
+            theta, evidence = simulated(
+                np.random.default_rng(seed), d=4, holders=40, rows=250, noise=30.0
+            )
             truths.append(theta[1:])
             found.append(method_named(method).fit(evidence, Prior.weak(4), Settings()).mean()[1:])
         truth, estimate = np.ravel(truths), np.ravel(found)
@@ -95,10 +97,16 @@ def test_a_tiny_holder_beside_a_huge_one_does_no_harm():
     theta, huge = simulated(np.random.default_rng(1), d=4, holders=1, rows=50_000, noise=20.0)
     _, tiny = simulated(np.random.default_rng(2), d=4, holders=1, rows=50, noise=20.0)
     both = Evidence(
-        **{name: np.concatenate([value, getattr(tiny, name)]) for name, value in vars(huge).items() if isinstance(value, np.ndarray)},
+        **{
+            name: np.concatenate([value, getattr(tiny, name)])
+            for name, value in vars(huge).items()
+            if isinstance(value, np.ndarray)
+        },
         intercept=True,
     )
-    alone, together = (method_named("noise-aware").fit(e, Prior.weak(4), Settings()) for e in (huge, both))
+    alone, together = (
+        method_named("noise-aware").fit(e, Prior.weak(4), Settings()) for e in (huge, both)
+    )
     sd = np.sqrt(np.diag(alone.covariance()))
     assert (np.abs(alone.mean() - together.mean()) / sd).max() < 0.5
     assert_allclose(np.sqrt(np.diag(together.covariance())), sd, rtol=0.1)
@@ -111,8 +119,10 @@ def test_triangular_noise_is_spread_over_the_basis_exactly():
     d, sd = 4, 3.0
     basis_source = np.diag([40.0, 30.0, 20.0, 10.0]) + 5.0
     gram_sd, off = np.array([sd]), np.array([sd])
-    evidence = Evidence(basis_source[None] * 100, np.zeros((1, d)), gram_sd, off, gram_sd, np.array([100.0]))
-    from tacit.analyst.gram import _rotated_noise
+    evidence = Evidence(
+        basis_source[None] * 100, np.zeros((1, d)), gram_sd, off, gram_sd, np.array([100.0])
+    )
+    from tacit.analyst.methods.gram import _rotated_noise
 
     basis = np.linalg.eigh(basis_source)[1]
     upper = np.triu(rng.normal(size=(20_000, d, d)) * sd)
@@ -123,13 +133,22 @@ def test_triangular_noise_is_spread_over_the_basis_exactly():
 
 def test_unlike_holders_are_found_and_like_ones_pooled():
     like = grams(simulated(np.random.default_rng(3), d=5, holders=10, rows=2_000, noise=10.0)[1])
-    unlike = grams(simulated(np.random.default_rng(3), d=5, holders=10, rows=2_000, noise=10.0, mixed=True)[1])
+    unlike = grams(
+        simulated(np.random.default_rng(3), d=5, holders=10, rows=2_000, noise=10.0, mixed=True)[1]
+    )
     assert like.heterogeneity < 0.005
     assert unlike.heterogeneity > 0.02
 
 
 def test_without_counts_and_squares_it_still_answers():
     theta, evidence = simulated(np.random.default_rng(4), d=4, holders=3, rows=5_000, noise=10.0)
-    bare = Evidence(evidence.grams, evidence.moments, evidence.gram_sd, evidence.off_diagonal_sd, evidence.moment_sd, intercept=True)
+    bare = Evidence(
+        evidence.grams,
+        evidence.moments,
+        evidence.gram_sd,
+        evidence.off_diagonal_sd,
+        evidence.moment_sd,
+        intercept=True,
+    )
     outcome = method_named("noise-aware").fit(bare, Prior.weak(4), Settings())
     assert np.abs(outcome.mean() - theta).max() < 0.05

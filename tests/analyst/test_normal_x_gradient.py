@@ -14,15 +14,29 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from simulated import conjugate_moments, evidence_of
 
-from tacit.analyst.diagnostics import Verdict, mixing, verdict
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Settings
-from tacit.analyst.methods import normal_x, normal_x_frame, normal_x_gradient
-from tacit.analyst.methods.normal_x_frame import Framed, in_frame
-from tacit.analyst.methods.normal_x_gradient import Hamiltonian, feature_root, gram_factors, point_at, triangle
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x import (
+    frame as normal_x_frame,
+)
+from tacit.analyst.methods.normal_x import (
+    gradient as normal_x_gradient,
+)
+from tacit.analyst.methods.normal_x import (
+    metropolis as normal_x,
+)
+from tacit.analyst.methods.normal_x.frame import Framed, in_frame
+from tacit.analyst.methods.normal_x.gradient import (
+    Hamiltonian,
+    feature_root,
+    gram_factors,
+    point_at,
+    triangle,
+)
+from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
+from tacit.analyst.methods.wishart import bartlett, gamma
+from tacit.analyst.posterior.diagnostics import Verdict, mixing, verdict
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import double_precision, jax, jnp, random
-from tacit.analyst.wishart import bartlett, gamma
 from tacit.errors import MethodError
 from tacit.privacy.gaussian import multiplier
 from tacit.privacy.sensitivity import Weights, sensitivity
@@ -46,7 +60,11 @@ def matrices_at(position, framed: Framed):
     root, _ = feature_root(entries[0], framed.frame)
     factors, _ = gram_factors(entries[1:], root, framed)
     half, halves = q @ jnp.linalg.inv(root), q @ factors
-    return jnp.log(point_at(position, framed).noise_variance), half @ half.T, halves @ halves.swapaxes(-1, -2)
+    return (
+        jnp.log(point_at(position, framed).noise_variance),
+        half @ half.T,
+        halves @ halves.swapaxes(-1, -2),
+    )
 
 
 def free_entries(position, framed: Framed):
@@ -66,10 +84,17 @@ def centred_density(matrices, evidence: Evidence, prior: Prior) -> float:
         sds = np.where(np.eye(d), evidence.gram_sd[j], evidence.off_diagonal_sd[j])[upper]
         density += stats.wishart.logpdf(gram, evidence.counts[j], feature)
         density += stats.norm.logpdf(evidence.grams[j][upper], gram[upper], sds).sum()
-        blocks[j * d : (j + 1) * d, j * d : (j + 1) * d] = variance * gram + evidence.moment_sd[j] ** 2 * np.eye(d)
+        blocks[j * d : (j + 1) * d, j * d : (j + 1) * d] = variance * gram + evidence.moment_sd[
+            j
+        ] ** 2 * np.eye(d)
     stacked = grams.reshape(-1, d)
     covariance = blocks + stacked @ prior.covariance @ stacked.T
-    return float(density + stats.multivariate_normal.logpdf(evidence.moments.ravel(), stacked @ prior.mean, covariance))
+    return float(
+        density
+        + stats.multivariate_normal.logpdf(
+            evidence.moments.ravel(), stacked @ prior.mean, covariance
+        )
+    )
 
 
 @jax.jit
@@ -77,7 +102,11 @@ def look(positions, framed: Framed):
     """At every position: our log-density, the log-Jacobian of the free entries, and the matrices."""
     jacobians = jax.vmap(jax.jacobian(free_entries), (0, None))(positions, framed)
     matrices = jax.vmap(matrices_at, (0, None))(positions, framed)
-    return jax.vmap(point_at, (0, None))(positions, framed).log_density, jnp.linalg.slogdet(jacobians)[1], matrices
+    return (
+        jax.vmap(point_at, (0, None))(positions, framed).log_density,
+        jnp.linalg.slogdet(jacobians)[1],
+        matrices,
+    )
 
 
 def density_gaps(evidence: Evidence, prior: Prior, framed: Framed) -> np.ndarray:
@@ -105,8 +134,12 @@ def test_the_density_is_the_centred_one_with_its_jacobian(d, noise, triangular):
 def test_a_wrong_density_is_noticed():
     evidence, prior = evidence_of(d=2, holders=2, noise=8.0, rows=9), prior_of(2)
     framed = in_frame(normal_x.problem_of(evidence, prior))
-    fewer = framed._replace(problem=framed.problem._replace(counts=np.asarray(framed.problem.counts) - 1))
-    no_jacobian = framed._replace(frame=framed.frame._replace(degrees=np.asarray(framed.frame.degrees) + 2))
+    fewer = framed._replace(
+        problem=framed.problem._replace(counts=np.asarray(framed.problem.counts) - 1)
+    )
+    no_jacobian = framed._replace(
+        frame=framed.frame._replace(degrees=np.asarray(framed.frame.degrees) + 2)
+    )
     for wrong in (fewer, no_jacobian):
         assert np.abs(density_gaps(evidence, prior, wrong)).max() > 0.05
 
@@ -116,7 +149,10 @@ def test_a_wrong_density_is_noticed():
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_vanishing_noise_gives_the_conjugate_posterior(d):
-    exact, prior = evidence_of(d=d, holders=2, noise=0.0), replace(Prior.weak(d), shape=3.0, rate=0.5)
+    exact, prior = (
+        evidence_of(d=d, holders=2, noise=0.0),
+        replace(Prior.weak(d), shape=3.0, rate=0.5),
+    )
     mean, covariance, variance = conjugate_moments(exact, prior)
     draws = normal_x_gradient.fit(exact, prior, Settings(seed=3))
     for k in range(d):
@@ -127,7 +163,9 @@ def test_vanishing_noise_gives_the_conjugate_posterior(d):
 
 def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float = 1e-6) -> None:
     """Two runs agree on a mean, (chain, draw) each."""
-    error = abs(first.mean() - second.mean()) / math.hypot(standard_error(first), standard_error(second))
+    error = abs(first.mean() - second.mean()) / math.hypot(
+        standard_error(first), standard_error(second)
+    )
     assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors apart"
 
 
@@ -140,20 +178,33 @@ def test_metropolis_samples_the_same_posterior(noise, triangular):
     centre = theirs.mean()
     for power in (1, 2):
         for k in range(2):
-            assert_same_mean((ours.theta[..., k] - centre[k]) ** power, (theirs.theta[..., k] - centre[k]) ** power)
-        assert_same_mean(np.log(ours.noise_variance) ** power, np.log(theirs.noise_variance) ** power)
+            assert_same_mean(
+                (ours.theta[..., k] - centre[k]) ** power,
+                (theirs.theta[..., k] - centre[k]) ** power,
+            )
+        assert_same_mean(
+            np.log(ours.noise_variance) ** power, np.log(theirs.noise_variance) ** power
+        )
     assert_same_mean(np.prod(ours.theta - centre, axis=-1), np.prod(theirs.theta - centre, axis=-1))
 
 
 # Geweke's joint test, in one frame for all data; the frame is that of some data.
 
 D, J, COUNTS = 2, 2, np.array([12.0, 7.0])
-SDS = {"gram_sd": np.array([4.0, 9.0]), "off_diagonal_sd": np.array([4.0, 5.0]), "moment_sd": np.array([1.0, 2.0])}
-EMPTY = normal_x.problem_of(Evidence(np.zeros((J, D, D)), np.zeros((J, D)), **SDS, counts=COUNTS), prior_of(D))
+SDS = {
+    "gram_sd": np.array([4.0, 9.0]),
+    "off_diagonal_sd": np.array([4.0, 5.0]),
+    "moment_sd": np.array([1.0, 2.0]),
+}
+EMPTY = normal_x.problem_of(
+    Evidence(np.zeros((J, D, D)), np.zeros((J, D)), **SDS, counts=COUNTS), prior_of(D)
+)
 EXAMPLE = np.array([[[20.0, 9.0], [9.0, 11.0]], [[12.0, -8.0], [-8.0, 1.0]]])
 FRAME = in_frame(EMPTY._replace(grams=EXAMPLE)).frame
 
-ORDER = np.argsort(triangle(jnp.arange(1, D * (D + 1) // 2 + 1), D).ravel())[D * (D - 1) // 2 :]  # of the entries of a triangle
+ORDER = np.argsort(triangle(jnp.arange(1, D * (D + 1) // 2 + 1), D).ravel())[
+    D * (D - 1) // 2 :
+]  # of the entries of a triangle
 
 
 def coordinates(log_variance, root, factors):
@@ -161,34 +212,54 @@ def coordinates(log_variance, root, factors):
     delta = jnp.diagonal(root) ** -2
     beta = (jnp.eye(D) - root * jnp.sqrt(delta)[:, None])[1, 0]
     certainty = 1 + FRAME.information[1, 0] * delta[1]
-    below = (beta / FRAME.axes[1, 0, 0] - FRAME.centre[1, 0] / certainty) * jnp.sqrt(certainty / delta[1])
-    feature = jnp.diag((jnp.log(delta) - FRAME.log_centre) / FRAME.log_spread) + jnp.array([[0.0, 0.0], [1.0, 0.0]]) * below
+    below = (beta / FRAME.axes[1, 0, 0] - FRAME.centre[1, 0] / certainty) * jnp.sqrt(
+        certainty / delta[1]
+    )
+    feature = (
+        jnp.diag((jnp.log(delta) - FRAME.log_centre) / FRAME.log_spread)
+        + jnp.array([[0.0, 0.0], [1.0, 0.0]]) * below
+    )
     t, guess, diagonal = root @ factors, root @ FRAME.factors, jnp.eye(D, dtype=bool)
     prior_logs = 0.5 * jnp.log(EMPTY.counts[:, None] - jnp.arange(D))[..., None]
-    t, guess = (jnp.where(diagonal, jnp.log(jnp.where(diagonal, matrix, 1.0)), matrix) for matrix in (t, guess))
+    t, guess = (
+        jnp.where(diagonal, jnp.log(jnp.where(diagonal, matrix, 1.0)), matrix)
+        for matrix in (t, guess)
+    )
     middle = FRAME.weight * guess + jnp.where(diagonal, (1 - FRAME.weight) * prior_logs, 0.0)
     grams = (t - middle) / FRAME.spread
     scaled = (log_variance - jnp.log(EMPTY.rate / EMPTY.shape)) * jnp.sqrt(EMPTY.shape)
-    return jnp.concatenate([scaled[None], feature.ravel()[ORDER], grams.reshape(J, -1)[:, ORDER].ravel()])
+    return jnp.concatenate(
+        [scaled[None], feature.ravel()[ORDER], grams.reshape(J, -1)[:, ORDER].ravel()]
+    )
 
 
 def framed_with(grams, moments) -> Framed:
-    return Framed(normal_x_frame.rotated(EMPTY._replace(grams=grams, moments=moments), FRAME.rotation), FRAME)
+    return Framed(
+        normal_x_frame.rotated(EMPTY._replace(grams=grams, moments=moments), FRAME.rotation), FRAME
+    )
 
 
 def draw_state(key):
     """θ, σ², Σ and S_j from the prior, by ways that share nothing with the frame."""
     key_theta, key_variance, key_feature, key_grams = random.split(key, 4)
     prior = prior_of(D)
-    theta = jnp.array(prior.mean) + jnp.linalg.cholesky(jnp.array(prior.covariance)) @ random.normal(key_theta, (D,))
+    theta = jnp.array(prior.mean) + jnp.linalg.cholesky(
+        jnp.array(prior.covariance)
+    ) @ random.normal(key_theta, (D,))
     variance = prior.rate / gamma(key_variance, jnp.array(prior.shape))
     q = FRAME.rotation
-    scale = jnp.linalg.cholesky(jnp.linalg.inv(q.T @ EMPTY.feature_scale @ q)) @ bartlett(key_feature, EMPTY.feature_degrees, D)
+    scale = jnp.linalg.cholesky(jnp.linalg.inv(q.T @ EMPTY.feature_scale @ q)) @ bartlett(
+        key_feature, EMPTY.feature_degrees, D
+    )
     half = jnp.linalg.cholesky(jnp.linalg.inv(scale @ scale.T))
-    position = coordinates(jnp.log(variance), jnp.linalg.inv(half), half @ bartlett(key_grams, EMPTY.counts, D))
+    position = coordinates(
+        jnp.log(variance), jnp.linalg.inv(half), half @ bartlett(key_grams, EMPTY.counts, D)
+    )
     known = 1 + D * (D + 1) // 2
     point = point_at(position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
-    return normal_x_gradient.State(theta, variance, position, point, jnp.log(0.35), jnp.zeros(known), jnp.ones(known))
+    return normal_x_gradient.State(
+        theta, variance, position, point, jnp.log(0.35), jnp.zeros(known), jnp.ones(known)
+    )
 
 
 def draw_data(key, state):
@@ -197,7 +268,10 @@ def draw_data(key, state):
     upper = jnp.triu(random.normal(key_grams, (J, D, D)))
     noise = EMPTY.gram_sds * (upper + jnp.triu(upper, 1).swapaxes(-1, -2))
     factor = normal_x.covariance_factor(grams, state.noise_variance, EMPTY)
-    return framed_with(grams + noise, grams @ state.theta + (factor @ random.normal(key_moments, (J, D, 1)))[..., 0])
+    return framed_with(
+        grams + noise,
+        grams @ state.theta + (factor @ random.normal(key_moments, (J, D, 1)))[..., 0],
+    )
 
 
 def refresh(state, framed: Framed):
@@ -205,14 +279,18 @@ def refresh(state, framed: Framed):
 
 
 def summaries(state):
-    log_variance, feature, grams = matrices_at(state.position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D))))
+    log_variance, feature, grams = matrices_at(
+        state.position, framed_with(jnp.zeros((J, D, D)), jnp.zeros((J, D)))
+    )
     sizes = [
         jnp.linalg.slogdet(grams)[1],
         jnp.log(jnp.trace(grams, axis1=1, axis2=2)),
         jnp.linalg.slogdet(feature)[1][None],
         feature[0, :1],
     ]
-    return jnp.concatenate([state.theta, log_variance[None], state.noise_variance[None], feature[0, 1:], *sizes])
+    return jnp.concatenate(
+        [state.theta, log_variance[None], state.noise_variance[None], feature[0, 1:], *sizes]
+    )
 
 
 @dataclass(frozen=True)
@@ -226,7 +304,9 @@ class OneRowMore(Hamiltonian):
 
 def joint_test(kernel, **size) -> float:
     with double_precision():
-        return smallest(geweke(Model(kernel, draw_state, draw_data, summaries, refresh), random.key(2), **size))
+        return smallest(
+            geweke(Model(kernel, draw_state, draw_data, summaries, refresh), random.key(2), **size)
+        )
 
 
 def test_geweke():
@@ -249,10 +329,17 @@ def test_ranks_of_the_truth_are_uniform():
     ranks = np.zeros((replicates, 4))
     for r in range(replicates):
         truth, evidence = draw_evidence(rng, prior)
-        found = normal_x_gradient.fit(evidence, prior, Settings(chains=1, draws=draws * 8, warmup=512, seed=r))
-        values = np.column_stack([found.theta[0], found.theta[0].prod(1), found.noise_variance[0]])[7::8]
+        found = normal_x_gradient.fit(
+            evidence, prior, Settings(chains=1, draws=draws * 8, warmup=512, seed=r)
+        )
+        values = np.column_stack([found.theta[0], found.theta[0].prod(1), found.noise_variance[0]])[
+            7::8
+        ]
         ranks[r] = np.sum(values < truth, axis=0)
-    p_values = [stats.chisquare(np.bincount(column.astype(int), minlength=draws + 1)).pvalue for column in ranks.T]
+    p_values = [
+        stats.chisquare(np.bincount(column.astype(int), minlength=draws + 1)).pvalue
+        for column in ranks.T
+    ]
     assert smallest(np.array(p_values)) > FALSE_ALARM
 
 
@@ -264,12 +351,19 @@ def draw_evidence(rng: np.random.Generator, prior: Prior) -> tuple[np.ndarray, E
     rows = COUNTS.astype(int)
     tables = [rng.multivariate_normal(np.zeros(2), feature, n) for n in rows]
     upper = np.triu(
-        rng.normal(size=(J, 2, 2)) * np.where(np.eye(2), *(SDS[name][:, None, None] for name in ("gram_sd", "off_diagonal_sd")))
+        rng.normal(size=(J, 2, 2))
+        * np.where(
+            np.eye(2), *(SDS[name][:, None, None] for name in ("gram_sd", "off_diagonal_sd"))
+        )
     )
     grams = np.array([x.T @ x for x in tables]) + upper + np.triu(upper, 1).swapaxes(1, 2)
-    moments = np.array([x.T @ (x @ theta + math.sqrt(variance) * rng.normal(size=len(x))) for x in tables])
+    moments = np.array(
+        [x.T @ (x @ theta + math.sqrt(variance) * rng.normal(size=len(x))) for x in tables]
+    )
     moments += SDS["moment_sd"][:, None] * rng.normal(size=(J, 2))
-    return np.array([*theta, theta.prod(), variance]), Evidence(grams, moments, **SDS, counts=COUNTS)
+    return np.array([*theta, theta.prod(), variance]), Evidence(
+        grams, moments, **SDS, counts=COUNTS
+    )
 
 
 # Mixing on the paper's simulated design.
@@ -280,20 +374,28 @@ def simulated(d: int, holders: int, *, rows: int, seed: int = 0) -> tuple[Eviden
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(d, d))
     scale = root.T @ root
-    x = rng.normal(size=(rows, d)) @ np.linalg.cholesky(np.atleast_2d(stats.invwishart(d + 1, scale).rvs(random_state=rng))).T
+    x = (
+        rng.normal(size=(rows, d))
+        @ np.linalg.cholesky(np.atleast_2d(stats.invwishart(d + 1, scale).rvs(random_state=rng))).T
+    )
     y = x @ rng.normal(size=d) + rng.normal(size=rows)
-    bound = sensitivity(np.linalg.norm(x, axis=1).max(), np.abs(y).max(), Weights(1.0), "replace-one")
+    bound = sensitivity(
+        np.linalg.norm(x, axis=1).max(), np.abs(y).max(), Weights(1.0), "replace-one"
+    )
     sd = np.full(holders, multiplier(1.0, 1 / rows) * bound)
     x, y = x.reshape(holders, -1, d), y.reshape(holders, -1)
     full = sd[0] * rng.normal(size=(holders, d, d))
     grams = x.swapaxes(1, 2) @ x + (full + full.swapaxes(1, 2)) / 2
     moments = np.einsum("jni,jn->ji", x, y) + sd[0] * rng.normal(size=(holders, d))
     counts = np.full(holders, rows / holders)
-    return Evidence(grams, moments, sd, sd / math.sqrt(2), sd, counts), Prior(np.zeros(d), np.eye(d), 20.0, 0.5, scale, d + 1.0)
+    return Evidence(grams, moments, sd, sd / math.sqrt(2), sd, counts), Prior(
+        np.zeros(d), np.eye(d), 20.0, 0.5, scale, d + 1.0
+    )
 
 
 SLOW_CELLS = [
-    pytest.param(*cell, marks=pytest.mark.slow) for cell in [(10, 5, 100_000), (10, 10, 10_000), (20, 10, 10_000), (20, 10, 100_000)]
+    pytest.param(*cell, marks=pytest.mark.slow)
+    for cell in [(10, 5, 100_000), (10, 10, 10_000), (20, 10, 10_000), (20, 10, 100_000)]
 ]
 
 
@@ -321,7 +423,10 @@ def test_a_seed_fixes_the_chains_and_progress_is_told():
     assert set(heard[-1].acceptance) == {"trajectory", "undiverged"}
 
 
-@pytest.mark.parametrize(("counts", "message"), [(np.array([60.0, 1.0, 60.0]), "2 rows or more"), (None, "publish counts")])
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [(np.array([60.0, 1.0, 60.0]), "2 rows or more"), (None, "publish counts")],
+)
 def test_missing_rows_are_refused(counts, message):
     with pytest.raises(MethodError, match=message):
         normal_x_gradient.fit(replace(evidence_of(), counts=counts), prior_of(2), Settings())

@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
-from tacit.analyst.diagnostics import Verdict
-from tacit.analyst.outcome import Draws, Mixture, Student
-from tacit.analyst.posterior import Contribution, Posterior
+from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.laws import Draws, Mixture, Student
+from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError
 from tacit.simulation import exact, simulate
 
@@ -36,7 +36,11 @@ TRUTH = np.array([2.0, 0.1, 3.0])  # days, days per year, days
 def rows(seed: int, n: int = 20_000) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     age, sex = rng.uniform(20, 100, n), rng.choice(["f", "m"], n)
-    return {"age": age, "sex": sex, "days": TRUTH[0] + TRUTH[1] * age + TRUTH[2] * (sex == "m") + 2 * rng.normal(size=n)}
+    return {
+        "age": age,
+        "sex": sex,
+        "days": TRUTH[0] + TRUTH[1] * age + TRUTH[2] * (sex == "m") + 2 * rng.normal(size=n),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +67,24 @@ def test_units_are_an_exact_change_of_variables(collection):
     age, male = 47.0, 1.0
     scaled = theta[0] + theta[1] * (age - 60) / 40 + theta[2] * male
     assert_allclose(15 + 15 * scaled, beta[0] + beta[1] * age + beta[2] * male)
-    assert_allclose(posterior.interval(0.9, "user")[1], posterior.interval(0.9, "scaled")[1] * 15 / 40)
+    assert_allclose(
+        posterior.interval(0.9, "user")[1], posterior.interval(0.9, "scaled")[1] * 15 / 40
+    )
     assert_allclose(posterior.correlation()[1, 1], 1.0)
 
 
 def test_without_intercept_the_constant_is_implied():
     study = tacit.Study.from_document(STUDY.model_dump(exclude={"release"}) | {"intercept": False})
-    posterior = tacit.fit(tacit.collect([simulate(study, rows(1), np.random.default_rng(1), holder="a")], allow_simulated=True))
+    posterior = tacit.fit(
+        tacit.collect(
+            [simulate(study, rows(1), np.random.default_rng(1), holder="a")], allow_simulated=True
+        )
+    )
     assert posterior.names()[0] == "(intercept, implied)"
     theta, beta = posterior.mean("scaled"), posterior.mean("user")
-    assert_allclose(beta[0] + beta[1] * 47 + beta[2], 15 + 15 * (theta[0] * (47 - 60) / 40 + theta[1]))
+    assert_allclose(
+        beta[0] + beta[1] * 47 + beta[2], 15 + 15 * (theta[0] * (47 - 60) / 40 + theta[1])
+    )
 
 
 def test_holders_may_spend_less(releases):
@@ -83,16 +95,26 @@ def test_holders_may_spend_less(releases):
 
 def test_publishing_a_merged_table_equals_publishing_the_whole():
     whole = rows(3)
-    halves = {name: np.concatenate([column[10_000:], column[:10_000]]) for name, column in whole.items()}
-    first, second = (simulate(STUDY, table, np.random.default_rng(0), holder="a") for table in (whole, halves))
+    halves = {
+        name: np.concatenate([column[10_000:], column[:10_000]]) for name, column in whole.items()
+    }
+    first, second = (
+        simulate(STUDY, table, np.random.default_rng(0), holder="a") for table in (whole, halves)
+    )
     assert first.xtx == second.xtx
     assert first.xty == second.xty
 
 
 def test_large_epsilon_gives_the_conjugate_posterior():
-    study = tacit.Study.from_document(STUDY.model_dump(exclude={"release"}) | {"epsilon": 100.0, "delta": 0.1})
+    study = tacit.Study.from_document(
+        STUDY.model_dump(exclude={"release"}) | {"epsilon": 100.0, "delta": 0.1}
+    )
     table = rows(4, 200_000)
-    private = tacit.fit(tacit.collect([simulate(study, table, np.random.default_rng(0), holder="a")], allow_simulated=True))
+    private = tacit.fit(
+        tacit.collect(
+            [simulate(study, table, np.random.default_rng(0), holder="a")], allow_simulated=True
+        )
+    )
     evidence = exact(study, table)
     reference = Posterior(study, "non-private", _non_private(evidence), ())
     assert (np.abs(private.mean() - reference.mean()) / reference.sd()).max() < 0.5
@@ -121,7 +143,9 @@ class TestRefusals:
             tacit.collect([releases[0], release], allow_simulated=True)
 
     def test_relations_never_mix(self, releases):
-        other = tacit.Study.from_document(STUDY.model_dump(exclude={"release"}) | {"relation": "add-remove"})
+        other = tacit.Study.from_document(
+            STUDY.model_dump(exclude={"release"}) | {"relation": "add-remove"}
+        )
         release = simulate(other, rows(5, 100), np.random.default_rng(0), holder="x")
         with pytest.raises(ReleaseError, match="never mix"):
             tacit.collect([releases[0], release], allow_simulated=True)
@@ -148,7 +172,10 @@ class TestPriorFile:
         from tacit.analyst.prior_file import load_prior
 
         path = tmp_path / "prior.toml"
-        path.write_text('[prior]\nname = "paper"\ncoefficient_sd = { "age" = 0.5 }\nnoise_rate = 0.2\n', encoding="utf-8")
+        path.write_text(
+            '[prior]\nname = "paper"\ncoefficient_sd = { "age" = 0.5 }\nnoise_rate = 0.2\n',
+            encoding="utf-8",
+        )
         prior = load_prior(path, STUDY.columns)
         assert_allclose(np.diag(prior.covariance), [0.5 / 19, 0.25, 0.5 / 19])
         assert (prior.shape, prior.rate, prior.feature_degrees) == (20.0, 0.2, 4.0)
@@ -182,7 +209,11 @@ OUTCOMES = {
     "student": Student(np.array([1.0, 2.0, 3.0]), np.diag([1.0, 4.0, 9.0]), 5.0, 0.5),
     "point": Student(np.array([1.0, 2.0, 3.0]), None, math.inf, 0.5),
     "mixture": Mixture(
-        np.array([0.3, 0.7]), np.array([[0.0, 0, 0], [1.0, 2, 3]]), np.array([np.eye(3), 2 * np.eye(3)]), np.array([0.5, 1.0]), "beware"
+        np.array([0.3, 0.7]),
+        np.array([[0.0, 0, 0], [1.0, 2, 3]]),
+        np.array([np.eye(3), 2 * np.eye(3)]),
+        np.array([0.5, 1.0]),
+        "beware",
     ),
 }
 
@@ -194,13 +225,22 @@ def test_saving_and_loading_changes_nothing(outcome, tmp_path):
     after = Posterior.load(tmp_path / "p.parquet")
     assert after.contributions == before.contributions
     assert (after.method, after.caveat, after.seed, after.warmup) == ("m", "careful", 3, 100)
-    for read in (lambda p: p.mean(), lambda p: p.covariance(), lambda p: p.interval(0.8), lambda p: p.residual_sd()):
+    for read in (
+        lambda p: p.mean(),
+        lambda p: p.covariance(),
+        lambda p: p.interval(0.8),
+        lambda p: p.residual_sd(),
+    ):
         assert_allclose(read(after), read(before))
     assert json.dumps(after.summary().to_dict()) == json.dumps(before.summary().to_dict())
     assert list(tmp_path.iterdir()) == [tmp_path / "p.parquet"]
 
 
-@pytest.mark.parametrize("outcome", [OUTCOMES[name] for name in ("normal", "student", "mixture")], ids=["normal", "student", "mixture"])
+@pytest.mark.parametrize(
+    "outcome",
+    [OUTCOMES[name] for name in ("normal", "student", "mixture")],
+    ids=["normal", "student", "mixture"],
+)
 def test_closed_forms_agree_with_their_own_samples(outcome):
     """200,000 draws: quantiles within 5 standard errors or so."""
     theta = outcome.sample(200_000, np.random.default_rng(0))[0]
@@ -222,27 +262,40 @@ def test_a_damaged_posterior_is_refused(content, tmp_path):
 def test_arviz_takes_every_outcome():
     for outcome in (OUTCOMES["draws"], OUTCOMES["mixture"]):
         tree = Posterior(STUDY, "m", outcome, ()).to_arviz()
-        assert list(tree["posterior"]["coefficient"].coords["term"].values) == ["(intercept)", "age", "sex[m]"]
+        assert list(tree["posterior"]["coefficient"].coords["term"].values) == [
+            "(intercept)",
+            "age",
+            "sex[m]",
+        ]
 
 
 class TestVerdict:
     def judge(self, theta: np.ndarray, **acceptance: float) -> Verdict:
         rates = {name: np.full(theta.shape[0], rate) for name, rate in acceptance.items()}
-        outcome = Draws(theta, np.exp(0.1 * np.random.default_rng(9).normal(size=theta.shape[:2])), rates)
+        outcome = Draws(
+            theta, np.exp(0.1 * np.random.default_rng(9).normal(size=theta.shape[:2])), rates
+        )
         return Posterior(STUDY, "m", outcome, ()).summary().verdict
 
     def test_independent_draws_have_converged(self):
-        assert self.judge(np.random.default_rng(0).normal(size=(4, 1000, 3)), s=0.3) is Verdict.CONVERGED
+        assert (
+            self.judge(np.random.default_rng(0).normal(size=(4, 1000, 3)), s=0.3)
+            is Verdict.CONVERGED
+        )
 
     def test_few_draws_are_too_short(self):
-        assert self.judge(np.random.default_rng(0).normal(size=(4, 50, 3)), s=0.3) is Verdict.TOO_SHORT
+        assert (
+            self.judge(np.random.default_rng(0).normal(size=(4, 50, 3)), s=0.3) is Verdict.TOO_SHORT
+        )
 
     def test_chains_that_disagree_are_stuck(self):
         theta = np.random.default_rng(0).normal(size=(4, 1000, 3)) + np.arange(4)[:, None, None]
         assert self.judge(theta, s=0.3) is Verdict.STUCK
 
     def test_chains_that_never_accept_are_stuck(self):
-        assert self.judge(np.random.default_rng(0).normal(size=(4, 1000, 3)), s=0.001) is Verdict.STUCK
+        assert (
+            self.judge(np.random.default_rng(0).normal(size=(4, 1000, 3)), s=0.001) is Verdict.STUCK
+        )
 
     def test_a_slow_walk_is_not_converged(self):
         theta = np.cumsum(np.random.default_rng(0).normal(size=(4, 2000, 3)), axis=1)

@@ -4,12 +4,12 @@ import numpy as np
 from calibration import standard_error
 from simulated import evidence_of
 
-from tacit.analyst.diagnostics import Verdict
-from tacit.analyst.method import Settings
-from tacit.analyst.methods import normal_x
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.sampling import double_precision, jax, jnp
+from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import double_precision, jax, jnp
 from tacit.study import Study
 
 
@@ -21,17 +21,27 @@ def reference(evidence, prior, *, seed: int) -> dict[str, np.ndarray]:
 
     d = evidence.d
     upper = np.triu_indices(d)
-    sds = np.where(upper[0] == upper[1], evidence.gram_sd[:, None], evidence.off_diagonal_sd[:, None])
+    sds = np.where(
+        upper[0] == upper[1], evidence.gram_sd[:, None], evidence.off_diagonal_sd[:, None]
+    )
 
     def model() -> None:
-        precision = numpyro.sample("precision", dist.Wishart(prior.feature_degrees, jnp.linalg.inv(prior.feature_scale)))
+        precision = numpyro.sample(
+            "precision", dist.Wishart(prior.feature_degrees, jnp.linalg.inv(prior.feature_scale))
+        )
         theta = numpyro.sample("theta", dist.MultivariateNormal(prior.mean, prior.covariance))
         variance = numpyro.sample("variance", dist.InverseGamma(prior.shape, prior.rate))
         for j in range(evidence.holders):
-            gram = numpyro.sample(f"gram{j}", dist.Wishart(evidence.counts[j], jnp.linalg.inv(precision)))
-            numpyro.sample(f"noisy{j}", dist.Normal(gram[upper], sds[j]), obs=evidence.grams[j][upper])
+            gram = numpyro.sample(
+                f"gram{j}", dist.Wishart(evidence.counts[j], jnp.linalg.inv(precision))
+            )
+            numpyro.sample(
+                f"noisy{j}", dist.Normal(gram[upper], sds[j]), obs=evidence.grams[j][upper]
+            )
             spread = variance * gram + evidence.moment_sd[j] ** 2 * jnp.eye(d)
-            numpyro.sample(f"moment{j}", dist.MultivariateNormal(gram @ theta, spread), obs=evidence.moments[j])
+            numpyro.sample(
+                f"moment{j}", dist.MultivariateNormal(gram @ theta, spread), obs=evidence.moments[j]
+            )
 
     with double_precision():
         chains = MCMC(
@@ -50,9 +60,13 @@ def reference(evidence, prior, *, seed: int) -> dict[str, np.ndarray]:
 def test_normal_x_agrees_with_numpyro():
     """Means of θ_1, θ_2, log σ² and of their squares: six z-tests, false alarm below 1e-5 in all at |z| < 5."""
     evidence, prior = evidence_of(d=2, holders=2, noise=6.0, rows=30, seed=8), Prior.weak(2)
-    ours = normal_x.METHOD.fit(evidence, prior, Settings(chains=4, draws=6_000, warmup=2_000, seed=2, sampler="metropolis"))
+    ours = normal_x.METHOD.fit(
+        evidence, prior, Settings(chains=4, draws=6_000, warmup=2_000, seed=2, sampler="metropolis")
+    )
     theirs = reference(evidence, prior, seed=1)
-    pairs = [(ours.theta[..., k], theirs["theta"][..., k]) for k in range(2)] + [(np.log(ours.noise_variance), theirs["variance"])]
+    pairs = [(ours.theta[..., k], theirs["theta"][..., k]) for k in range(2)] + [
+        (np.log(ours.noise_variance), theirs["variance"])
+    ]
     for mine, other in pairs:
         for power in (1, 2):
             error = np.hypot(standard_error(mine**power), standard_error(other**power))
@@ -68,7 +82,14 @@ def test_the_papers_kernel_is_reported_as_not_converged():
     features = [{"name": f"x{k}", "range": [-1, 1]} for k in range(d)]
     response = {"name": "y", "range": [-1, 1]}
     study = Study.from_document(
-        {"name": "s", "epsilon": 1.0, "delta": 1e-6, "intercept": False, "response": response, "features": features}
+        {
+            "name": "s",
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "intercept": False,
+            "response": response,
+            "features": features,
+        }
     )
     found = Posterior(study, "normal-x", outcome, ()).summary()
     assert found.verdict in {Verdict.STUCK, Verdict.TOO_SHORT}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.analyst.outcome import Draws, Mixture, Student
-from tacit.analyst.posterior import Contribution, Posterior
+from tacit.analyst.posterior.laws import Draws, Mixture, Student
+from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.report import report
 from tacit.analyst.report.markup import Html, html
 from tacit.analyst.report.svg import Axis, shortened
@@ -21,11 +21,21 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${title}$n
 
 def study_of(**fields: object) -> tacit.Study:
     features = [{"name": "age", "range": [20, 100]}, {"name": "sex", "levels": ["f", "m"]}]
-    document = {"name": "stays", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "days", "range": [0, 30]}, "features": features}
+    document = {
+        "name": "stays",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "response": {"name": "days", "range": [0, 30]},
+        "features": features,
+    }
     return tacit.Study.from_document(document | fields)
 
 
-def fitted(study: tacit.Study | None = None, method: str = "noise-aware", holders: tuple[str, ...] = ("north", "south")) -> Posterior:
+def fitted(
+    study: tacit.Study | None = None,
+    method: str = "noise-aware",
+    holders: tuple[str, ...] = ("north", "south"),
+) -> Posterior:
     study, rng, releases = study or study_of(), np.random.default_rng(1), []
     for holder in holders:
         table: dict[str, np.ndarray] = {}
@@ -33,7 +43,11 @@ def fitted(study: tacit.Study | None = None, method: str = "noise-aware", holder
         for feature in study.features:
             if feature.range is not None:
                 table[feature.name] = rng.uniform(*feature.range, 4000)
-                signal += 5 * (table[feature.name] - feature.range[0]) / (feature.range[1] - feature.range[0])
+                signal += (
+                    5
+                    * (table[feature.name] - feature.range[0])
+                    / (feature.range[1] - feature.range[0])
+                )
             else:
                 table[feature.name] = rng.choice(feature.all_levels, 4000)
                 signal -= 3.0 * (table[feature.name] == feature.all_levels[1])
@@ -111,11 +125,21 @@ def test_ids_are_unique_and_every_reference_has_its_target(page):
 
 def test_no_name_becomes_markup():
     """In the study's, the response's, a feature's, a level's and a holder's name."""
-    features = [{"name": "age " + EVIL, "range": [20, 100]}, {"name": "sex", "levels": ["f" + EVIL, "m" + EVIL]}]
-    study = study_of(name=EVIL, response={"name": "days" + EVIL, "range": [0, 30]}, features=features)
-    honest, evil = Page(report(fitted())), Page(report(fitted(study, holders=("north" + EVIL, "south"))))
+    features = [
+        {"name": "age " + EVIL, "range": [20, 100]},
+        {"name": "sex", "levels": ["f" + EVIL, "m" + EVIL]},
+    ]
+    study = study_of(
+        name=EVIL, response={"name": "days" + EVIL, "range": [0, 30]}, features=features
+    )
+    honest, evil = (
+        Page(report(fitted())),
+        Page(report(fitted(study, holders=("north" + EVIL, "south")))),
+    )
     assert [tag for tag, _ in evil.elements] == [tag for tag, _ in honest.elements]
-    assert [sorted(attributes) for _, attributes in evil.elements] == [sorted(attributes) for _, attributes in honest.elements]
+    assert [sorted(attributes) for _, attributes in evil.elements] == [
+        sorted(attributes) for _, attributes in honest.elements
+    ]
     assert evil.text.count(EVIL) > 20
 
 
@@ -127,7 +151,11 @@ def test_a_template_escapes_all_but_html():
 
 def formula_study(age: str = "age", sex: str = "sex", **fields: object) -> tacit.Study:
     """An interaction of levels with a logarithm, and a polynomial."""
-    features = [{"name": age, "range": [20, 100]}, {"name": sex, "levels": ["f", "m"]}, {"name": "income", "range": [1000, 100_000]}]
+    features = [
+        {"name": age, "range": [20, 100]},
+        {"name": sex, "levels": ["f", "m"]},
+        {"name": "income", "range": [1000, 100_000]},
+    ]
     income = {"of": "income", "function": "log"}
     terms = [[age], [sex], [{"of": age, "degree": 2}], [income], [sex, income]]
     return study_of(features=features, terms=[{"product": term} for term in terms], **fields)
@@ -159,7 +187,13 @@ def test_terms_are_told_by_comparisons():
 
 def test_a_product_has_a_slope_in_every_case():
     """What goes with a year of age is another thing for each sex, and no slope is told without saying where."""
-    text = Page(report(fitted(study_of(terms=[{"product": term} for term in (["age"], ["sex"], ["age", "sex"])])))).text
+    text = Page(
+        report(
+            fitted(
+                study_of(terms=[{"product": term} for term in (["age"], ["sex"], ["age", "sex"])])
+            )
+        )
+    ).text
     assert "Where sex is f, each additional unit of age goes with" in text
     assert "Where sex is m, each additional unit of age goes with" in text
     assert "Each additional" not in text
@@ -167,13 +201,23 @@ def test_a_product_has_a_slope_in_every_case():
 
 @pytest.mark.parametrize("terms", [[], [["age"], ["sex"], ["age", "sex"]]], ids=["plain", "terms"])
 def test_a_function_of_the_response_is_named_before_any_number(terms):
-    study = study_of(response={"name": "days", "range": [1, 30], "function": "log"}, terms=[{"product": term} for term in terms])
+    study = study_of(
+        response={"name": "days", "range": [1, 30], "function": "log"},
+        terms=[{"product": term} for term in terms],
+    )
     found = fitted(study)
     text = Page(report(found)).text
     said = "All estimates, intervals and predictions are of log(days) , the logarithm of days, and not of days itself."
-    assert text.index("How the logarithm of days goes with age and sex") < text.index(said) < text.index("is on average")
+    assert (
+        text.index("How the logarithm of days goes with age and sex")
+        < text.index(said)
+        < text.index("is on average")
+    )
     assert "A difference of 0.1 in it is a factor of 1.11 in days." in text
-    assert "How the logarithm of days , days being a number between 1 and 30, goes with age and sex" in text
+    assert (
+        "How the logarithm of days , days being a number between 1 and 30, goes with age and sex"
+        in text
+    )
     assert "difference in log(days)" in text
     assert not re.search(r"[\d.]+ (more|less) days", text)
     mean = found.predict({"age": [60.0], "sex": ["f"]})["mean"][0].as_py()
@@ -181,25 +225,40 @@ def test_a_function_of_the_response_is_named_before_any_number(terms):
 
 
 def test_no_name_of_a_term_becomes_markup():
-    honest, evil = (Page(report(fitted(formula_study(*names)))) for names in (("age", "sex"), ("age" + EVIL, "sex" + EVIL)))
+    honest, evil = (
+        Page(report(fitted(formula_study(*names))))
+        for names in (("age", "sex"), ("age" + EVIL, "sex" + EVIL))
+    )
     assert [tag for tag, _ in evil.elements] == [tag for tag, _ in honest.elements]
     assert evil.text.count(EVIL) > 20
 
 
 THETA = np.array([0.2, 0.3, 0.1])
 OUTCOMES = {
-    "draws": Draws(np.random.default_rng(0).normal(THETA, 0.1, (2, 100, 3)), np.full((2, 100), 0.05), {"s": np.array([0.2, 0.3])}),
+    "draws": Draws(
+        np.random.default_rng(0).normal(THETA, 0.1, (2, 100, 3)),
+        np.full((2, 100), 0.05),
+        {"s": np.array([0.2, 0.3])},
+    ),
     "normal": Student(THETA, 0.01 * np.eye(3), math.inf, 0.05),
     "student": Student(THETA, 0.01 * np.eye(3), 5.0, 0.05),
     "point": Student(THETA, None, math.inf, 0.05),
-    "mixture": Mixture(np.array([0.3, 0.7]), np.stack([THETA, -THETA]), 0.01 * np.stack([np.eye(3)] * 2), np.array([0.02, 0.1]), "beware"),
+    "mixture": Mixture(
+        np.array([0.3, 0.7]),
+        np.stack([THETA, -THETA]),
+        0.01 * np.stack([np.eye(3)] * 2),
+        np.array([0.02, 0.1]),
+        "beware",
+    ),
 }
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
 def test_every_kind_of_posterior_gets_a_page(outcome):
     """Also one that knows neither its releases nor what is privacy."""
-    found = Page(report(Posterior(study_of(), "m", outcome, (Contribution("a", None, 0.5, 1e-7),)), 0.95))
+    found = Page(
+        report(Posterior(study_of(), "m", outcome, (Contribution("a", None, 0.5, 1e-7),)), 0.95)
+    )
     assert "95 %" in found.text
     assert "does not hold what is needed to tell privacy from sampling" in found.text
     assert "nan" not in found.text.replace("finance", "")
@@ -219,7 +278,12 @@ def test_doubtful_numbers_are_called_so_at_the_top():
         {"intercept": False},
         {"relation": "add-remove"},
         {"relation": "add-remove", "release": {"count": "withheld"}},
-        {"features": [{"name": "rain", "range": [0, 100], "typical": [0, 2]}, {"name": "ward", "levels": ["a", "b"], "other": "c"}]},
+        {
+            "features": [
+                {"name": "rain", "range": [0, 100], "typical": [0, 2]},
+                {"name": "ward", "levels": ["a", "b"], "other": "c"},
+            ]
+        },
         {"features": [{"name": "income", "range": [0, 200_000]}]},
         {"features": [{"name": f"x{k}", "range": [0, 1]} for k in range(12)]},
         {"missing": "impute", "release": {"response_square": False}},
@@ -239,11 +303,17 @@ def test_what_is_not_clear_is_told_once():
     rng = np.random.default_rng(2)
     table = {f"x{k}": rng.uniform(size=8000) for k in range(12)}
     table["days"] = 20 - 10 * table["x0"] + rng.normal(size=8000)
-    found = tacit.fit(tacit.collect([simulate(study, table, rng, holder="a")], allow_simulated=True))
+    found = tacit.fit(
+        tacit.collect([simulate(study, table, rng, holder="a")], allow_simulated=True)
+    )
     text = Page(report(found)).text
     assert text.count("No clear difference in days goes with") == 1
-    assert text.count("Each additional 0.1 of x") == np.count_nonzero(np.prod(found.interval(0.9, "contrast"), axis=1) > 0)
-    [size, low, high] = re.search(r"of x0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)", text).groups()
+    assert text.count("Each additional 0.1 of x") == np.count_nonzero(
+        np.prod(found.interval(0.9, "contrast"), axis=1) > 0
+    )
+    [size, low, high] = re.search(
+        r"of x0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)", text
+    ).groups()
     assert float(low) < float(size) < float(high)
 
 
@@ -256,7 +326,11 @@ def test_many_holders_are_folded_away():
 
 
 def test_a_step_suits_its_range():
-    found = Page(report(fitted(study_of(features=[{"name": "income", "range": [0, 200_000]}]), holders=("a",)))).text
+    found = Page(
+        report(
+            fitted(study_of(features=[{"name": "income", "range": [0, 200_000]}]), holders=("a",))
+        )
+    ).text
     assert "Each additional 10,000 of income goes with" in found
 
 
@@ -267,7 +341,12 @@ def test_numbers_have_the_digits_that_matter():
     assert number(0.0) == "0"
     assert number(1e-9) == "1e−09"
     assert number(math.nan) == "not known"
-    assert (percent(0.001), percent(0.5), percent(0.999), percent(1.0)) == ("under 1 %", "50 %", "over 99 %", "100 %")
+    assert (percent(0.001), percent(0.5), percent(0.999), percent(1.0)) == (
+        "under 1 %",
+        "50 %",
+        "over 99 %",
+        "100 %",
+    )
     assert (power(1e-6), power(2.5e-7)) == ("10⁻⁶", "2.5 × 10⁻⁷")
 
 

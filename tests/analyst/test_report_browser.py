@@ -9,21 +9,32 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.analyst.outcome import Draws
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.laws import Draws
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report import write_report
-from tacit.demonstration import STUDY, patients
+from tacit.demo.hospitals import STUDY, patients
 from tacit.simulation import simulate
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 EVIL = "<script>document.title='hacked'</script><img src=x onerror=alert(1)>"
 
-TERMS = ('["age"]', '["bmi"]', '["sex"]', '["admission"]', '["age", "sex", "admission"]', '[{ of = "bmi", degree = 2 }]')
+TERMS = (
+    '["age"]',
+    '["bmi"]',
+    '["sex"]',
+    '["admission"]',
+    '["age", "sex", "admission"]',
+    '[{ of = "bmi", degree = 2 }]',
+)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         if os.environ.get("CI"):
             pytest.fail("chromium is not installed, and under CI these tests must run")
@@ -43,10 +54,23 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     rng = np.random.default_rng(0)
     computed = _fitted(tacit.Study.from_toml(STUDY), rng, "north")
     theta = computed.outcome.sample(800, rng)[0].reshape(4, 200, -1)
-    sampled = Posterior(computed.study, "fixed-s", Draws(theta, np.full((4, 200), 0.03)), computed.contributions, pooled=computed.pooled)
+    sampled = Posterior(
+        computed.study,
+        "fixed-s",
+        Draws(theta, np.full((4, 200), 0.03)),
+        computed.contributions,
+        pooled=computed.pooled,
+    )
     evil = tacit.Study.from_toml(STUDY.replace('"emergency"', '"emergency' + EVIL + '"'))
-    terms = tacit.Study.from_toml(STUDY + "".join(f"\n[[terms]]\nproduct = {product}\n" for product in TERMS))
-    found = {"computed": computed, "sampled": sampled, "evil": _fitted(evil, rng, "north" + EVIL), "terms": _fitted(terms, rng, "north")}
+    terms = tacit.Study.from_toml(
+        STUDY + "".join(f"\n[[terms]]\nproduct = {product}\n" for product in TERMS)
+    )
+    found = {
+        "computed": computed,
+        "sampled": sampled,
+        "evil": _fitted(evil, rng, "north" + EVIL),
+        "terms": _fitted(terms, rng, "north"),
+    }
     for name, posterior in found.items():
         write_report(posterior, folder / f"{name}.html")
     return {name: folder / f"{name}.html" for name in found}
@@ -57,7 +81,9 @@ def _fitted(study: tacit.Study, rng: np.random.Generator, holder: str) -> Poster
     levels = study.features[-1].all_levels
     admission = [levels[value == "emergency"] for value in table["admission"].to_pylist()]
     table = table.set_column(table.schema.get_field_index("admission"), "admission", [admission])
-    return tacit.fit(tacit.collect([simulate(study, table, rng, holder=holder)], allow_simulated=True))
+    return tacit.fit(
+        tacit.collect([simulate(study, table, rng, holder=holder)], allow_simulated=True)
+    )
 
 
 @pytest.fixture
@@ -97,7 +123,10 @@ BOXES = """() => [...document.querySelectorAll('svg')].filter(svg => svg.checkVi
 def test_every_chart_is_drawn_once_with_its_marks(visit, width):
     charts = {chart["name"]: chart for chart in visit("computed", width=width).evaluate(BOXES)}
     assert list(charts) == ["forest", "shares", "cases", "guess", "outlook", "panels"]
-    assert all(chart["width"] > 0.85 * min(width - 60, 700) and chart["height"] > 50 for chart in charts.values())
+    assert all(
+        chart["width"] > 0.85 * min(width - 60, 700) and chart["height"] > 50
+        for chart in charts.values()
+    )
     assert all(chart["title"] and chart["description"] for chart in charts.values())
     assert (charts["forest"]["dots"], charts["forest"]["curves"]) == (4, 4)
     assert charts["shares"]["bars"] == 8
@@ -191,7 +220,11 @@ def test_the_keyboard_reaches_everything(visit):
     reached = []
     for _ in range(40):
         page.keyboard.press("Tab")
-        reached.append(page.evaluate("document.activeElement.tagName + ' ' + (document.activeElement.getAttribute('href') || '')"))
+        reached.append(
+            page.evaluate(
+                "document.activeElement.tagName + ' ' + (document.activeElement.getAttribute('href') || '')"
+            )
+        )
     assert reached[0] == "A #main"
     assert reached[1] == "A #found"
     assert sum(place.startswith("A #") for place in reached[:11]) == 10
@@ -208,7 +241,9 @@ def test_the_keyboard_reaches_everything(visit):
 def test_a_screen_reader_finds_its_way(visit):
     page = visit("computed")
     assert page.evaluate("document.documentElement.lang") == "en"
-    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))")
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))"
+    )
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
@@ -217,9 +252,15 @@ def test_a_screen_reader_finds_its_way(visit):
     assert page.get_by_role("region").count() >= 10
     images = page.get_by_role("img")
     assert images.count() == 6
-    assert page.evaluate("[...document.querySelectorAll('svg')].every(svg => svg.getAttribute('role') === 'img')")
-    assert page.evaluate("[...document.querySelectorAll('figure')].every(figure => figure.querySelector('figcaption'))")
+    assert page.evaluate(
+        "[...document.querySelectorAll('svg')].every(svg => svg.getAttribute('role') === 'img')"
+    )
+    assert page.evaluate(
+        "[...document.querySelectorAll('figure')].every(figure => figure.querySelector('figcaption'))"
+    )
     assert page.evaluate(
         "[...document.querySelectorAll('table')].every(table => table.caption && [...table.querySelectorAll('th')].every(th => th.scope))"
     )
-    assert page.evaluate("[...document.querySelectorAll('tbody tr')].every(row => row.cells[0].scope === 'row')")
+    assert page.evaluate(
+        "[...document.querySelectorAll('tbody tr')].every(row => row.cells[0].scope === 'row')"
+    )

@@ -14,7 +14,7 @@ import pytest
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.gram import grams
+from tacit.analyst.methods.gram import grams
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -30,7 +30,15 @@ def benchmark(name: str) -> ModuleType:
 
 robustness = benchmark("robustness")
 RUNS = 2
-WRONG = ("curved", "interactions", "heavy residuals", "skewed, off centre", "collinear", "unlike features", "unlike coefficients")
+WRONG = (
+    "curved",
+    "interactions",
+    "heavy residuals",
+    "skewed, off centre",
+    "collinear",
+    "unlike features",
+    "unlike coefficients",
+)
 NARROW = "2,500 rows, d = 20"
 WIDE = "5,000 rows, d = 20"
 
@@ -80,9 +88,18 @@ def test_the_intercept_is_not_inflated_by_many_noisy_columns():
 def test_the_residual_is_not_read_off_the_prior():
     """A response that fills little of its range has a residual variance far below the prior's mean: y'y must win where it knows better."""
     sd, reach, found = 0.25, 4.0, []
-    features = [{"name": f"x{k}", "range": [-10, 10], "typical": [-math.sqrt(3), math.sqrt(3)]} for k in range(9)]
+    features = [
+        {"name": f"x{k}", "range": [-10, 10], "typical": [-math.sqrt(3), math.sqrt(3)]}
+        for k in range(9)
+    ]
     study = Study.from_document(
-        {"name": "s", "epsilon": 1.0, "delta": 1e-6, "response": {"name": "y", "range": [-reach, reach]}, "features": features}
+        {
+            "name": "s",
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [-reach, reach]},
+            "features": features,
+        }
     )
     for run in range(8):
         rng = np.random.default_rng(run)

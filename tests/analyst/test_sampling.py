@@ -11,11 +11,20 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 from simulated import evidence_of
 
-from tacit.analyst import sampling
-from tacit.analyst.method import Settings
-from tacit.analyst.methods import fixed_s, method_named, normal_x
+from tacit.analyst.methods import fixed_s, method_named, sampling
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.sampling import (
+    adapt,
+    double_precision,
+    gains,
+    jax,
+    jnp,
+    metropolis,
+    random,
+    run,
+)
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import adapt, double_precision, gains, jax, jnp, metropolis, random, run
 
 FALSE_ALARM = 1e-6
 
@@ -49,7 +58,9 @@ class Toy:
         accepted, acceptance = metropolis(random.uniform(key_accept), ratio)
         step = jnp.exp(adapt(jnp.log(state.noise_variance), acceptance, 0.44, gain))
         theta = jnp.where(accepted, proposed, state.theta)
-        return ToyState(theta, jnp.where(gain > 0, step, state.noise_variance)), ToyInfo(acceptance[None])
+        return ToyState(theta, jnp.where(gain > 0, step, state.noise_variance)), ToyInfo(
+            acceptance[None]
+        )
 
 
 TOY = ToyProblem(np.array([3.0]))
@@ -80,7 +91,9 @@ def test_gains_fall_in_warm_up_and_are_zero_afterwards():
 
 def test_a_longer_run_begins_with_the_shorter_one():
     """The length of the chunks, which differs here, changes no draw."""
-    short, long = (run(Toy(), TOY, Settings(draws=draws, warmup=100, seed=8)) for draws in (150, 900))
+    short, long = (
+        run(Toy(), TOY, Settings(draws=draws, warmup=100, seed=8)) for draws in (150, 900)
+    )
     assert_array_equal(short.theta, long.theta[:, :150])
 
 
@@ -119,7 +132,9 @@ def test_a_ratio_that_is_no_number_rejects():
 
 def run_python(code: str, **environment: str) -> str:
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=os.environ | environment, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, env=os.environ | environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def test_a_missing_jax_names_the_extra():
@@ -134,14 +149,21 @@ except MethodError as error: print(error)"""
 @pytest.mark.parametrize("configured", [False, True])
 def test_compilations_are_kept_where_the_user_says(tmp_path, configured):
     code = "from tacit.analyst import sampling; sampling.keep_compilations(); print(sampling.jax.config.jax_compilation_cache_dir)"
-    environment = {"XDG_CACHE_HOME": str(tmp_path)} | ({"JAX_COMPILATION_CACHE_DIR": "/mine"} if configured else {})
-    assert run_python(code, **environment) == ("/mine" if configured else str(tmp_path / "tacit" / "jax"))
+    environment = {"XDG_CACHE_HOME": str(tmp_path)} | (
+        {"JAX_COMPILATION_CACHE_DIR": "/mine"} if configured else {}
+    )
+    assert run_python(code, **environment) == (
+        "/mine" if configured else str(tmp_path / "tacit" / "jax")
+    )
 
 
 # Every kernel of ours.
 
 PRIOR = replace(Prior.weak(2), shape=3.0, rate=0.5)
-KERNELS = {"fixed-s": (fixed_s.FixedS(), fixed_s.problem_of), "normal-x": (normal_x.NormalX(), normal_x.problem_of)}
+KERNELS = {
+    "fixed-s": (fixed_s.FixedS(), fixed_s.problem_of),
+    "normal-x": (normal_x.NormalX(), normal_x.problem_of),
+}
 SETTINGS = Settings(draws=1536, warmup=512, seed=7)
 TUNING = ("log_step", "log_spread")
 
@@ -159,7 +181,11 @@ def test_the_order_of_holders_does_not_matter(name):
     arrays = ("grams", "moments", "gram_sd", "off_diagonal_sd", "moment_sd", "counts")
     permuted = replace(evidence, **{array: getattr(evidence, array)[order] for array in arrays})
     one, other = (method_named(name).fit(each, PRIOR, SETTINGS) for each in (evidence, permuted))
-    pairs = [(one.theta[..., 0], other.theta[..., 0]), (one.theta[..., 1], other.theta[..., 1]), (one.noise_variance, other.noise_variance)]
+    pairs = [
+        (one.theta[..., 0], other.theta[..., 0]),
+        (one.theta[..., 1], other.theta[..., 1]),
+        (one.noise_variance, other.noise_variance),
+    ]
     for a, b in pairs:
         error = abs(a.mean() - b.mean()) / np.hypot(standard_error(a), standard_error(b))
         assert error < stats.norm.isf(FALSE_ALARM / 2)
@@ -173,7 +199,11 @@ def test_tuning_moves_with_the_gain_alone(name, gain):
         problem = problem_of(evidence_of(), PRIOR)
         keys, before = sampling.start(kernel, 4, random.key(0), problem)
         after, _ = sampling.advance(kernel, (keys, 0, np.full(64, gain)), before, problem)
-    same = [bool(jnp.all(getattr(before, part) == getattr(after, part))) for part in TUNING if hasattr(before, part)]
+    same = [
+        bool(jnp.all(getattr(before, part) == getattr(after, part)))
+        for part in TUNING
+        if hasattr(before, part)
+    ]
     assert same == [gain == 0.0] * len(same)
 
 
@@ -183,4 +213,6 @@ def test_starts_are_wider_apart_than_the_posterior(name):
     draws = method_named(name).fit(evidence_of(), PRIOR, SETTINGS)
     with double_precision():
         _, states = sampling.start(kernel, 500, random.key(0), problem_of(evidence_of(), PRIOR))
-    assert np.log(np.asarray(states.noise_variance)).std() > 1.5 * np.log(draws.noise_variance).std()
+    assert (
+        np.log(np.asarray(states.noise_variance)).std() > 1.5 * np.log(draws.noise_variance).std()
+    )

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from tacit.analyst.collection import collect
-from tacit.analyst.diagnostics import Verdict, mixing, verdict
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit
-from tacit.analyst.method import Settings
 from tacit.analyst.methods import METHODS, method_named, noise_aware
-from tacit.analyst.outcome import Draws, Outcome
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.posterior.diagnostics import Verdict, mixing, verdict
+from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.prior import Prior
-from tacit.holder.publish import Purpose, privatise
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.release import Release
 from tacit.rows.table import table_of
@@ -35,11 +36,16 @@ STUDY = Study.from_document(
         "release": {"smallest_eigenvalue": True},
     }
 )
-CASES = [name for name in METHODS if name not in {"non-private", "normal-x"}] + ["normal-x gradient", "normal-x metropolis"]
+CASES = [name for name in METHODS if name not in {"non-private", "normal-x"}] + [
+    "normal-x gradient",
+    "normal-x metropolis",
+]
 SETTINGS = Settings(draws=1_000, warmup=1_000, seed=3)
 
 
-def release_of(holder: str, rows: int, *, times: int = 1, epsilon: float = 1.0, seed: int = 0) -> Release:
+def release_of(
+    holder: str, rows: int, *, times: int = 1, epsilon: float = 1.0, seed: int = 0
+) -> Release:
     """A holder with `times` copies of so many rows."""
     rng = np.random.default_rng([seed, rows])
     x = np.clip(0.3 + 0.4 * rng.normal(size=rows), -1, 1)
@@ -51,7 +57,11 @@ def release_of(holder: str, rows: int, *, times: int = 1, epsilon: float = 1.0, 
 
 def outcome_of(case: str, releases: list[Release]) -> Outcome:
     method, _, sampler = case.partition(" ")
-    settings = replace(SETTINGS, sampler=sampler or "gradient", draws=20_000 if sampler == "metropolis" else SETTINGS.draws)
+    settings = replace(
+        SETTINGS,
+        sampler=sampler or "gradient",
+        draws=20_000 if sampler == "metropolis" else SETTINGS.draws,
+    )
     return fit(collect(releases, allow_simulated=True), method, settings=settings).outcome
 
 
@@ -71,7 +81,9 @@ def test_fifty_rows_beside_five_million_do_no_harm(case, epsilon):
     """They know nothing that the others do not: the posterior stays, and samplers converge as before."""
     first = alone(case)
     both = outcome_of(case, [large(), release_of("small", 50, epsilon=epsilon)])
-    if case == "ada-ssp":  # a point: its move is held against what the noise of the large release makes of it
+    if (
+        case == "ada-ssp"
+    ):  # a point: its move is held against what the noise of the large release makes of it
         scale = np.sqrt(np.diag(alone("noise-aware").covariance()))
         assert (np.abs(both.mean() - first.mean()) < scale).all()
         return
@@ -111,10 +123,18 @@ def evidence_with(noise: tuple[float, ...], *, shifted: int | None = None) -> Ev
 def test_a_holder_counts_for_less_the_noisier_its_release(case):
     """The same shift of ẑ_j moves the estimate at most half as far where noise is ten times as large."""
     method, _, sampler = case.partition(" ")
-    settings = replace(SETTINGS, sampler=sampler or "gradient", draws=20_000 if sampler == "metropolis" else SETTINGS.draws)
+    settings = replace(
+        SETTINGS,
+        sampler=sampler or "gradient",
+        draws=20_000 if sampler == "metropolis" else SETTINGS.draws,
+    )
 
     def estimate(shifted: int | None) -> np.ndarray:
-        return method_named(method).fit(evidence_with((10.0, 100.0), shifted=shifted), Prior.weak(2), settings).mean()
+        return (
+            method_named(method)
+            .fit(evidence_with((10.0, 100.0), shifted=shifted), Prior.weak(2), settings)
+            .mean()
+        )
 
     base = estimate(None)
     exact, noisy = (np.linalg.norm(estimate(j) - base) for j in (0, 1))
@@ -127,7 +147,11 @@ def test_the_ridge_of_ada_ssp_follows_each_holders_noise():
         evidence = replace(evidence, eigenvalues=np.zeros(len(noise)))
         found = method_named("ada-ssp").fit(evidence, Prior.weak(2), Settings()).mean()
         total = evidence.grams.sum(0)
-        return float(np.linalg.lstsq(found[:, None], evidence.moments.sum(0) - total @ found, rcond=None)[0][0])
+        return float(
+            np.linalg.lstsq(found[:, None], evidence.moments.sum(0) - total @ found, rcond=None)[0][
+                0
+            ]
+        )
 
     assert ridge((10.0, 100.0)) == pytest.approx(ridge((100.0, 10.0)))
     assert ridge((10.0, 100.0)) == pytest.approx((ridge((10.0, 10.0)) + ridge((100.0, 100.0))) / 2)
@@ -139,16 +163,33 @@ def test_the_ridge_of_ada_ssp_follows_each_holders_noise():
 def two_kinds(seed: int, sigmas: tuple[float, ...]) -> tuple[np.ndarray, Evidence]:
     """Four holders of an intercept and two features, each feature told of by two of them."""
     rng = np.random.default_rng(seed)
-    theta, parts, rows, noise = np.array([0.1, 0.2, -0.3]) + 0.1 * rng.normal(size=3), [], 2_000, 5.0
+    theta, parts, rows, noise = (
+        np.array([0.1, 0.2, -0.3]) + 0.1 * rng.normal(size=3),
+        [],
+        2_000,
+        5.0,
+    )
     for j, sigma in enumerate(sigmas):
         spread = (0.6, 0.1) if j < len(sigmas) / 2 else (0.1, 0.6)
         x = np.column_stack([np.ones(rows), np.array(spread) * rng.normal(size=(rows, 2))])
         y, full = x @ theta + sigma * rng.normal(size=rows), rng.normal(size=(3, 3))
         moments = x.T @ y + noise / 2 * rng.normal(size=3)
-        parts.append((x.T @ x + noise * (full + full.T) / 2, moments, y @ y + noise / 2 * rng.normal()))
+        parts.append(
+            (x.T @ x + noise * (full + full.T) / 2, moments, y @ y + noise / 2 * rng.normal())
+        )
     grams, moments, squares = (np.array(part) for part in zip(*parts, strict=True))
     sd, counts = np.full(len(sigmas), noise), np.full(len(sigmas), float(rows))
-    return theta, Evidence(grams, moments, sd, sd / np.sqrt(2), sd / 2, counts, squares=squares, square_sd=sd / 2, intercept=True)
+    return theta, Evidence(
+        grams,
+        moments,
+        sd,
+        sd / np.sqrt(2),
+        sd / 2,
+        counts,
+        squares=squares,
+        square_sd=sd / 2,
+        intercept=True,
+    )
 
 
 def coverage(sigmas: tuple[float, ...], runs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +218,10 @@ def test_intervals_cover_where_residual_variances_differ_by_sixteen(monkeypatch)
 
 def test_holders_with_one_residual_variance_share_it():
     """The search for differences must be clearly better than none: then the fit is the one under a common variance."""
-    found = [noise_aware._with_ratios(noise_aware._facts(e), e, Prior.weak(3), Settings()).ratios for _, e in map(alike, range(10))]
+    found = [
+        noise_aware._with_ratios(noise_aware._facts(e), e, Prior.weak(3), Settings()).ratios
+        for _, e in map(alike, range(10))
+    ]
     assert sum(not np.array_equal(ratios, np.ones(4)) for ratios in found) <= 1
 
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from tacit.analyst.sampling import double_precision, jax, jnp, random
-from tacit.analyst.wishart import bartlett, gamma
+from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
+from tacit.analyst.methods.wishart import bartlett, gamma
 
 DRAWS = 20_000
 
@@ -22,7 +22,9 @@ def test_bartlett_factors_give_wishart_matrices():
     """Diagonals of TT' are χ²(ν); its determinant is a product of χ²(ν), χ²(ν − 1), …, whose logs have a known mean."""
     d, degrees = 3, 4.5
     with double_precision():
-        factor = np.asarray(jax.jit(bartlett, static_argnums=2)(random.key(2), jnp.full(DRAWS, degrees), d))
+        factor = np.asarray(
+            jax.jit(bartlett, static_argnums=2)(random.key(2), jnp.full(DRAWS, degrees), d)
+        )
     matrices = factor @ factor.swapaxes(1, 2)
     assert_array_equal(np.triu(factor, 1), np.zeros_like(factor))
     for i in range(d):
@@ -31,4 +33,6 @@ def test_bartlett_factors_give_wishart_matrices():
     expected = sum(stats.chi2.expect(np.log, (degrees - i,)) for i in range(d))
     assert abs(logs.mean() - expected) < stats.norm.isf(5e-5) * logs.std() / np.sqrt(DRAWS)
     correlation = np.corrcoef(matrices[:, 0, 1], matrices[:, 0, 2])[0, 1]
-    assert abs(correlation) < stats.norm.isf(5e-5) * 3 / np.sqrt(DRAWS)  # 0; heavy tails widen it, by less than 3
+    assert abs(correlation) < stats.norm.isf(5e-5) * 3 / np.sqrt(
+        DRAWS
+    )  # 0; heavy tails widen it, by less than 3

@@ -6,7 +6,7 @@ import pytest
 from house import ROWS
 
 from tacit.cli import main
-from tacit.demonstration import STUDY
+from tacit.demo.hospitals import STUDY
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def house(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def tacit(house, monkeypatch, capsys):  # noqa: ARG001
+def tacit(house, monkeypatch, capsys):
     """Run the command in this process: gives its exit code, output and error output."""
 
     def run(*arguments):

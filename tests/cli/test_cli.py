@@ -10,13 +10,13 @@ import pytest
 from house import ROWS
 
 from tacit.cli import app
-from tacit.demonstration import STUDY
+from tacit.demo.hospitals import STUDY
 from tacit.holder.ledger import Ledger
 from tacit.release import Release
-from tacit.signature import verify
+from tacit.release.signature import verify
 from tacit.study import Study
 
-SECRET = "SECRET7731"  # noqa: S105
+SECRET = "SECRET7731"
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -78,7 +78,14 @@ def test_help_names_the_exit_codes_and_version_the_version(tacit):
 
 
 @pytest.mark.parametrize(
-    "wrong", [["nothing"], ["publish"], ["study", "check"], ["publish", "--nothing"], ["ledger", "limit", "--epsilon", "x", "--delta", "1"]]
+    "wrong",
+    [
+        ["nothing"],
+        ["publish"],
+        ["study", "check"],
+        ["publish", "--nothing"],
+        ["ledger", "limit", "--epsilon", "x", "--delta", "1"],
+    ],
 )
 def test_wrong_usage_ends_with_2(tacit, wrong):
     code, out, err = tacit(*wrong)
@@ -113,21 +120,48 @@ def test_an_interrupt_is_not_a_traceback(tacit, monkeypatch):
 
 def test_the_installed_program_does_the_same(house):
     program = [sys.executable, "-c", "from tacit.cli import main; main()"]
-    done = subprocess.run([*program, *PUBLISH], cwd=house, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*program, *PUBLISH], cwd=house, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert Release.load(house / "north.json").holder == "north"
-    done = subprocess.run([*program, *PUBLISH], cwd=house, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*program, *PUBLISH], cwd=house, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
-    assert done.stderr.startswith("tacit: this study was published from data set 'default' already, as charge 1: ")
+    assert done.stderr.startswith(
+        "tacit: this study was published from data set 'default' already, as charge 1: "
+    )
 
 
 # study new, study check.
 
 
 def test_study_new_writes_a_study_that_holds(tacit, house):
-    options = ("--response", "days:0..30", "--columns", "age:18..100", "--columns", "sex:female|male", "--columns", "x:-1e-3..-.5e-3")
-    code, out, err = tacit("study", "new", *options, "--name", 'my "best" study', "--epsilon", 0.5, "--delta", 1e-7, "--out", "new.toml")
+    options = (
+        "--response",
+        "days:0..30",
+        "--columns",
+        "age:18..100",
+        "--columns",
+        "sex:female|male",
+        "--columns",
+        "x:-1e-3..-.5e-3",
+    )
+    code, out, err = tacit(
+        "study",
+        "new",
+        *options,
+        "--name",
+        'my "best" study',
+        "--epsilon",
+        0.5,
+        "--delta",
+        1e-7,
+        "--out",
+        "new.toml",
+    )
     assert (code, err) == (0, "")
     assert out.startswith("new.toml: edit it")
     study = Study.load(house / "new.toml")
@@ -141,45 +175,92 @@ def test_study_new_writes_a_study_that_holds(tacit, house):
     ("formula", "columns", "intercept"),
     [
         ("days ~ age * sex", ("(intercept)", "age", "sex[male]", "age:sex[male]"), True),
-        ("log1p(days) ~ 0 + sex + poly(age, 2)", ("sex[female]", "sex[male]", "age", "legendre(age, 2)"), False),
+        (
+            "log1p(days) ~ 0 + sex + poly(age, 2)",
+            ("sex[female]", "sex[male]", "age", "legendre(age, 2)"),
+            False,
+        ),
         ("days ~ sex + age", ("(intercept)", "sex[male]", "age"), True),
         ("days ~ 0 + age:sex", ("age:sex[female]", "age:sex[male]"), False),
     ],
 )
 def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
-    options = ("--response", "days:0..30", "--columns", "age:18..100", "--columns", "sex:female|male", "--formula", formula)
+    options = (
+        "--response",
+        "days:0..30",
+        "--columns",
+        "age:18..100",
+        "--columns",
+        "sex:female|male",
+        "--formula",
+        formula,
+    )
     assert tacit("study", "new", *options, "--out", "new.toml")[0] == 0
     study = Study.load(house / "new.toml")
     assert (study.columns, study.intercept) == (columns, intercept)
     described = {"days": (0, 30), "age": (18, 100), "sex": ["female", "male"]}
-    assert study.hash == Study.from_formula(formula, described, name="my-study", epsilon=1.0, delta=1e-6).hash
+    assert (
+        study.hash
+        == Study.from_formula(formula, described, name="my-study", epsilon=1.0, delta=1e-6).hash
+    )
     assert tacit("study", "check", "new.toml")[0] == 0
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--formula", "days ~ age + bs(age, 3)"], "formula: 'bs(age, 3)' is not supported; a formula is made of"),
-        (["--formula", "days ~ age + bmi"], "formula: 'bmi' is not among the columns, which are days, age"),
-        (["--response", "days"], "--response must be NAME:LOW..HIGH, such as days:0..30; got 'days'"),
-        (["--response", "days:1..0"], "response: range must be [low, high] with low clearly below high"),
+        (
+            ["--formula", "days ~ age + bs(age, 3)"],
+            "formula: 'bs(age, 3)' is not supported; a formula is made of",
+        ),
+        (
+            ["--formula", "days ~ age + bmi"],
+            "formula: 'bmi' is not among the columns, which are days, age",
+        ),
+        (
+            ["--response", "days"],
+            "--response must be NAME:LOW..HIGH, such as days:0..30; got 'days'",
+        ),
+        (
+            ["--response", "days:1..0"],
+            "response: range must be [low, high] with low clearly below high",
+        ),
         (["--response", "days:0..1e999"], "response.range.1: input should be a finite number"),
-        (["--response", "days:0..1-2"], "'days:0..1-2' must have two numbers around '..', such as age:18..100"),
+        (
+            ["--response", "days:0..1-2"],
+            "'days:0..1-2' must have two numbers around '..', such as age:18..100",
+        ),
         (["--columns", "age"], "--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL"),
         (["--columns", "age:old"], "--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL"),
-        (["--columns", "days:0..1"], "the document: the names of response and features must all differ"),
+        (
+            ["--columns", "days:0..1"],
+            "the document: the names of response and features must all differ",
+        ),
         (["--columns", "sex:a|"], "features.1.levels.1: string should have at least 1 character"),
         (["--epsilon", "0"], "epsilon: input should be greater than or equal to 0.001"),
         (["--epsilon", "nan"], "epsilon: input should be"),
         (["--name", ""], "name: string should have at least 1 character"),
-        (["--out", "study.toml"], "'study.toml' exists already: choose another --out, or remove it"),
+        (
+            ["--out", "study.toml"],
+            "'study.toml' exists already: choose another --out, or remove it",
+        ),
         (["--out", "absent/new.toml"], "cannot write 'absent/new.toml': No such file or directory"),
         (["--out", "x" * 300], f"cannot write '{'x' * 300}': File name too long"),
     ],
 )
 def test_study_new_refuses_and_writes_nothing(tacit, house, options, sentence):
     before = files(house), (house / "study.toml").read_bytes()
-    result = tacit("study", "new", "--out", "new.toml", "--response", "days:0..30", "--columns", "age:18..100", *options)
+    result = tacit(
+        "study",
+        "new",
+        "--out",
+        "new.toml",
+        "--response",
+        "days:0..30",
+        "--columns",
+        "age:18..100",
+        *options,
+    )
     assert refused(result).startswith(sentence)
     assert (files(house), (house / "study.toml").read_bytes()) == before
 
@@ -212,7 +293,11 @@ def test_study_check_explains(tacit):
     ],
 )
 def test_study_check_explains_every_form(tacit, house, change, words):
-    text = STUDY.replace('relation = "replace-one"', change) if "relation" in change else f"{change}\n{STUDY}"
+    text = (
+        STUDY.replace('relation = "replace-one"', change)
+        if "relation" in change
+        else f"{change}\n{STUDY}"
+    )
     (house / "study.toml").write_text(text, encoding="utf-8")
     code, out, _ = tacit("study", "check", "study.toml")
     assert code == 0
@@ -226,7 +311,7 @@ def test_study_check_as_json(tacit):
     assert (code, err) == (0, "")
     assert facts["hash"] == study.hash
     assert facts["columns"] == list(study.columns)
-    assert facts["noise"]["xty"] == study.mechanism().scales.xty
+    assert facts["noise"]["xty"] == study.mechanism().noise.xty
     assert facts["noise"]["count"] is None
     assert (facts["average"], facts["average_noise"]) == (1, 1.0)
 
@@ -256,12 +341,19 @@ def test_publish_writes_a_release_and_says_what_it_cost(tacit, house):
 
 
 def test_publish_as_json(tacit, house):
-    code, out, err = tacit(*PUBLISH, "--json", "--epsilon", 0.25, "--dataset", "patients", "--ledger", "my.db")
+    code, out, err = tacit(
+        *PUBLISH, "--json", "--epsilon", 0.25, "--dataset", "patients", "--ledger", "my.db"
+    )
     facts = json.loads(out)
     assert (code, err) == (0, "")
     assert facts["release"] == "north.json"
     assert facts["study"] == Release.load(house / "north.json").study_hash
-    assert (facts["epsilon"], facts["delta"], facts["dataset"], facts["ledger"]) == (0.25, 1e-6, "patients", "my.db")
+    assert (facts["epsilon"], facts["delta"], facts["dataset"], facts["ledger"]) == (
+        0.25,
+        1e-6,
+        "patients",
+        "my.db",
+    )
     assert facts["epsilon_spent"] == pytest.approx(0.25)
     assert facts["epsilon_left"] == 0.0
     assert not (house / "ledger.db").exists()
@@ -279,7 +371,10 @@ def test_publish_takes_several_tables(tacit, house):
 def test_local_diagnostics_go_to_the_error_stream_alone(tacit, house, as_json):
     code, out, err = tacit(*PUBLISH, "--local-diagnostics", *as_json)
     assert code == 0
-    assert err.splitlines()[:2] == ["for this screen only, never to be passed on:", "  rows 4, incomplete 1, shrunk to the radius 2"]
+    assert err.splitlines()[:2] == [
+        "for this screen only, never to be passed on:",
+        "  rows 4, incomplete 1, shrunk to the radius 2",
+    ]
     assert "  age: 1 values outside the public range, clamped" in err.splitlines()
     for word in ("clamped", "incomplete", "shrunk"):
         assert word not in out
@@ -290,7 +385,9 @@ def test_a_second_release_needs_again_and_budget(tacit, house):
     assert tacit(*PUBLISH)[0] == 0
     first = (house / "north.json").read_bytes()
     assert "--again pays for a new one" in refused(tacit(*PUBLISH))
-    assert "has epsilon = 0 at delta = 1e-06 left of its limit 1: nothing was published" in refused(tacit(*PUBLISH, "--again"))
+    assert "has epsilon = 0 at delta = 1e-06 left of its limit 1: nothing was published" in refused(
+        tacit(*PUBLISH, "--again")
+    )
     assert (house / "north.json").read_bytes() == first
     assert tacit("ledger", "limit", "--epsilon", 2, "--delta", 1e-6)[0] == 0
     assert tacit(*PUBLISH, "--again")[0] == 0
@@ -323,9 +420,15 @@ def test_a_bad_table_is_refused_and_nothing_is_paid(tacit, house, kind):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--out", "absent/north.json"], "cannot write 'absent/north.json': its folder must exist and be writable"),
+        (
+            ["--out", "absent/north.json"],
+            "cannot write 'absent/north.json': its folder must exist and be writable",
+        ),
         (["--out", "."], "cannot write '.': its folder must exist and be writable"),
-        (["--out", "x" * 300], f"cannot write '{'x' * 300}': its folder must exist and be writable"),
+        (
+            ["--out", "x" * 300],
+            f"cannot write '{'x' * 300}': its folder must exist and be writable",
+        ),
         (["--holder", ""], "holder: string should have at least 1 character"),
         (["--holder", "a\nb"], "holder: must hold no control characters or line breaks"),
         (["--epsilon", "1.5"], "epsilon must lie between 0.001 and the study's 1"),
@@ -347,7 +450,9 @@ def test_a_folder_that_may_not_be_written_is_found_before_paying(tacit, house, m
     """As the system would say of a sealed folder; root, who may write anywhere, is asked too."""
     monkeypatch.setattr("os.access", lambda path, _mode: "sealed" not in str(path))
     (house / "sealed").mkdir()
-    assert "its folder must exist and be writable" in refused(tacit(*PUBLISH[:-1], "sealed/north.json"))
+    assert "its folder must exist and be writable" in refused(
+        tacit(*PUBLISH[:-1], "sealed/north.json")
+    )
     assert not (house / "ledger.db").exists()
 
 
@@ -373,7 +478,10 @@ def test_ledger_show(tacit):
     code, out, err = tacit("ledger", "show")
     assert (code, err) == (0, "")
     assert "data set 'default' (replace-one): spent epsilon = 1, left " in out
-    assert "data set 'staff' (not charged yet): spent epsilon = 0, left 2 of 2, at delta = 1e-05" in out
+    assert (
+        "data set 'staff' (not charged yet): spent epsilon = 0, left 2 of 2, at delta = 1e-05"
+        in out
+    )
     assert "stored" in out
 
 
@@ -382,12 +490,23 @@ def test_ledger_show_as_json(tacit):
     code, out, err = tacit("ledger", "show", "--json")
     (account,) = json.loads(out)
     assert (code, err) == (0, "")
-    assert (account["dataset"], account["relation"], account["limit"]) == ("default", "replace-one", {"epsilon": 1.0, "delta": 1e-6})
+    assert (account["dataset"], account["relation"], account["limit"]) == (
+        "default",
+        "replace-one",
+        {"epsilon": 1.0, "delta": 1e-6},
+    )
     (charge,) = account["charges"]
-    assert (charge["id"], charge["holder"], charge["epsilon"], charge["release"]) == (1, "north", 1.0, True)
+    assert (charge["id"], charge["holder"], charge["epsilon"], charge["release"]) == (
+        1,
+        "north",
+        1.0,
+        True,
+    )
 
 
-def test_ledger_show_names_an_interrupted_charge_and_publishing_again_finishes_it(tacit, house, monkeypatch):
+def test_ledger_show_names_an_interrupted_charge_and_publishing_again_finishes_it(
+    tacit, house, monkeypatch
+):
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record", lambda *_arguments: 1 / 0)
         assert tacit(*PUBLISH)[0] == 1
@@ -401,10 +520,18 @@ def test_ledger_show_names_an_interrupted_charge_and_publishing_again_finishes_i
 
 def test_ledger_limit(tacit):
     code, out, err = tacit("ledger", "limit", "--epsilon", 2, "--delta", 1e-6)
-    assert (code, out, err) == (0, "data set 'default': limit epsilon = 2 at delta = 1e-06; left 2\n", "")
+    assert (code, out, err) == (
+        0,
+        "data set 'default': limit epsilon = 2 at delta = 1e-06; left 2\n",
+        "",
+    )
     tacit(*PUBLISH)
-    assert "the limit cannot be lower" in refused(tacit("ledger", "limit", "--epsilon", 0.5, "--delta", 1e-6))
-    assert "a limit needs epsilon in" in refused(tacit("ledger", "limit", "--epsilon", "nan", "--delta", 1e-6))
+    assert "the limit cannot be lower" in refused(
+        tacit("ledger", "limit", "--epsilon", 0.5, "--delta", 1e-6)
+    )
+    assert "a limit needs epsilon in" in refused(
+        tacit("ledger", "limit", "--epsilon", "nan", "--delta", 1e-6)
+    )
 
 
 def test_ledger_export_gives_the_same_bytes_for_free(tacit, house):
@@ -419,7 +546,9 @@ def test_ledger_refusals(tacit, house):
     assert "there is no ledger at" in refused(tacit("ledger", "show"))
     assert "there is no ledger at" in refused(tacit("ledger", "export", 1, "--out", "again.json"))
     tacit(*PUBLISH)
-    assert "the ledger has no charge 7" in refused(tacit("ledger", "export", 7, "--out", "again.json"))
+    assert "the ledger has no charge 7" in refused(
+        tacit("ledger", "export", 7, "--out", "again.json")
+    )
     assert "cannot write" in refused(tacit("ledger", "export", 1, "--out", "absent/again.json"))
     assert "cannot be used" in refused(tacit("ledger", "show", "--ledger", "table.csv"))
     assert files(house) == {"study.toml", "table.csv", "ledger.db", "north.json"}
@@ -443,9 +572,11 @@ def test_a_signed_release(tacit, house):
 # demo.
 
 
-@pytest.mark.parametrize(("real", "holders"), [(True, {"UA", "OO"}), (False, {"north", "south", "east"})])
+@pytest.mark.parametrize(
+    ("real", "holders"), [(True, {"UA", "OO"}), (False, {"north", "south", "east"})]
+)
 def test_demo_tells_the_whole_story(tacit, house, monkeypatch, real, holders):
-    monkeypatch.setattr("tacit.airlines.is_available", lambda: real)
+    monkeypatch.setattr("tacit.demo.airlines.is_available", lambda: real)
     code, out, err = tacit("demo", "--out", "demo")
     assert (code, err) == (0, "")
     for holder in holders:
@@ -457,7 +588,12 @@ def test_demo_tells_the_whole_story(tacit, house, monkeypatch, real, holders):
 
 
 @pytest.mark.parametrize(
-    ("out", "reason"), [("study.toml", "exists already"), (".", "exists already"), ("table.csv/demo", "Not a directory")]
+    ("out", "reason"),
+    [
+        ("study.toml", "exists already"),
+        (".", "exists already"),
+        ("table.csv/demo", "Not a directory"),
+    ],
 )
 def test_demo_touches_nothing_that_exists(tacit, house, out, reason):
     before = {name: (house / name).read_bytes() for name in files(house)}

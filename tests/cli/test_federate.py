@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from tacit.cli import app
-from tacit.demonstration import STUDY
+from tacit.demo.hospitals import STUDY
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.study import Study
@@ -40,7 +40,9 @@ def site(house, tacit):
     assert tacit(*INIT)[0] == 0
     text = (house / "stay/sites/north/holder.toml").read_text()
     for place in ("/srv/tacit/*.parquet", "/var/lib/tacit/ledger.db", "/etc/tacit/sign.key"):
-        text = text.replace(place, {"*.parquet": "table.csv"}.get(Path(place).name, Path(place).name))
+        text = text.replace(
+            place, {"*.parquet": "table.csv"}.get(Path(place).name, Path(place).name)
+        )
     (house / "holder.toml").write_text(text)
     return house / "holder.toml"
 
@@ -48,8 +50,18 @@ def site(house, tacit):
 def test_init_writes_a_project_that_holds_together(tacit, house):
     code, out, err = tacit(*INIT, "--prefix", BIN.parent)
     assert (code, err) == (0, "")
-    written = {str(path.relative_to(house / "stay")) for path in (house / "stay").rglob("*") if path.is_file()}
-    assert {"README.md", "app/pyproject.toml", "app/study.toml", "app/holders.toml", "superlink/nginx.conf"} <= written
+    written = {
+        str(path.relative_to(house / "stay"))
+        for path in (house / "stay").rglob("*")
+        if path.is_file()
+    }
+    assert {
+        "README.md",
+        "app/pyproject.toml",
+        "app/study.toml",
+        "app/holders.toml",
+        "superlink/nginx.conf",
+    } <= written
     assert all(str(Path("stay") / name) in out for name in written)
     for name in written:
         assert not re.search(r"@[A-Z]+@", (house / "stay" / name).read_text()), name
@@ -57,7 +69,10 @@ def test_init_writes_a_project_that_holds_together(tacit, house):
     policy = Policy.load(house / "stay/sites/south/holder.toml")
     assert (policy.holder, policy.approval, policy.most.epsilon) == ("south", True, 1.0)
     assert not policy.objection(Study.from_toml(STUDY))
-    assert "--superlink tacit.example.org:8443" in (house / "stay/sites/north/tacit-supernode.service").read_text()
+    assert (
+        "--superlink tacit.example.org:8443"
+        in (house / "stay/sites/north/tacit-supernode.service").read_text()
+    )
 
 
 def test_the_services_are_valid(tacit, house):
@@ -65,7 +80,12 @@ def test_the_services_are_valid(tacit, house):
         pytest.skip("systemd-analyze is not installed")
     tacit(*INIT, "--prefix", BIN.parent)
     units = [str(path) for path in (house / "stay").rglob("*.service")]
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False)  # noqa: S607
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     mine = [line for line in done.stderr.splitlines() if "tacit" in line]
     assert len(units) == 5
     assert mine == []
@@ -92,7 +112,10 @@ def test_init_refuses_in_one_sentence_and_writes_nothing(tacit, house, arguments
     ("fields", "rule"),
     [
         ("scales_share = 0.1\n", "a study of two stages is published by hand"),
-        (f"secure_sum = {{least = 2, colluding = 0, holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n", "secure_sum is of a, b"),
+        (
+            f"secure_sum = {{least = 2, colluding = 0, holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n",
+            "secure_sum is of a, b",
+        ),
     ],
 )
 def test_init_refuses_a_study_that_no_site_could_answer(tacit, house, fields, rule):
@@ -150,12 +173,19 @@ def test_a_data_officer_sees_a_request_and_decides(tacit, site, monkeypatch):
     assert code == 0
     assert "guess right 50 times in 100" in out
     assert "what would leave: one file with noisy sums, 5 by 5 for X'X" in out
-    assert "what it would cost: epsilon = 1 at delta = 1e-06; data set 'patients' has spent 0 of at most 1" in out
+    assert (
+        "what it would cost: epsilon = 1 at delta = 1e-06; data set 'patients' has spent 0 of at most 1"
+        in out
+    )
     assert requests.ask(study) == "waiting"
 
-    assert tacit("federate", "approve", site, "length-of-stay", "--refuse")[1].endswith("'length-of-stay': refused\n")
+    assert tacit("federate", "approve", site, "length-of-stay", "--refuse")[1].endswith(
+        "'length-of-stay': refused\n"
+    )
     assert requests.ask(study) == "refused"
-    assert tacit("federate", "approve", site, "length-of-stay", "--yes")[1].endswith("'length-of-stay': approved\n")
+    assert tacit("federate", "approve", site, "length-of-stay", "--yes")[1].endswith(
+        "'length-of-stay': approved\n"
+    )
     assert requests.ask(study) == "approved"
     code, _, err = tacit("federate", "approve", site, "other")
     assert code == 2
@@ -166,7 +196,10 @@ def test_a_data_officer_sees_a_request_and_decides(tacit, site, monkeypatch):
     ("arguments", "rule"),
     [
         (("--secret", "nowhere"), "cannot read the secret"),
-        (("--secret", "study.toml", "--supernode", "tacit.example.org:9094"), "must be on this machine"),
+        (
+            ("--secret", "study.toml", "--supernode", "tacit.example.org:9094"),
+            "must be on this machine",
+        ),
     ],
 )
 def test_serve_refuses_what_cannot_work(tacit, site, arguments, rule):
@@ -179,7 +212,9 @@ def test_serve_refuses_what_cannot_work(tacit, site, arguments, rule):
 
 
 def shell_commands():
-    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", (DOCS / "deploy.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```(?:sh|console)\n(.*?)```", (DOCS / "deploy.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     return [shlex.split(line) for block in blocks for line in block.splitlines()]
 
 
@@ -218,8 +253,20 @@ def help_of(program, path):
         for name in path:
             command = command.commands[name]
         return " ".join(option for parameter in command.params for option in parameter.opts)
-    environment = {"COLUMNS": "200", "FLWR_TELEMETRY_ENABLED": "0", "PATH": str(BIN), "HOME": "/nonexistent", "FLWR_HOME": "/nonexistent"}
-    done = subprocess.run([BIN / program, *path, "--help"], capture_output=True, text=True, check=True, env=environment)
+    environment = {
+        "COLUMNS": "200",
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "PATH": str(BIN),
+        "HOME": "/nonexistent",
+        "FLWR_HOME": "/nonexistent",
+    }
+    done = subprocess.run(
+        [BIN / program, *path, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
     return done.stdout
 
 
@@ -229,14 +276,20 @@ def test_the_services_options_exist(tacit, house):
         text = (house / "stay" / unit).read_text().replace("\\\n", " ")
         (line,) = re.findall(r"ExecStart=\S+/(.*)", text)
         words = shlex.split(line)
-        assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--[a-z-]+", help_of(words[0], [])))
+        assert {word for word in words if word.startswith("--")} <= set(
+            re.findall(r"--[a-z-]+", help_of(words[0], []))
+        )
 
 
 def test_the_deployment_pages_files_are_those_that_init_writes(tacit, house):
     tacit(*(word if word != "south" else "east" for word in INIT))
     words = {word for command in shell_commands() for word in command}
     named = {word for word in words if word.startswith("stay/")} - {"stay/app"}
-    made_by_script = {"stay/superlink/ca.crt", "stay/superlink/superlink.crt", "stay/superlink/superlink.key"}
+    made_by_script = {
+        "stay/superlink/ca.crt",
+        "stay/superlink/superlink.crt",
+        "stay/superlink/superlink.key",
+    }
     assert all((house / name).exists() for name in named - made_by_script)
     assert {"holder.toml", "tacit-supernode.service", "tacit-site.service"} <= words
     assert "-out superlink.crt" in (house / "stay/superlink/certificates.sh").read_text()

@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
-from tacit.demonstration import write_hospitals
+from tacit.demo.hospitals import write_hospitals
 
 
 def run(*arguments: object, folder) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", "from tacit.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +21,18 @@ def house(tmp_path_factory):
     """A folder with two releases of the demonstration's hospitals."""
     folder = tmp_path_factory.mktemp("house")
     for holder, table in list(write_hospitals(folder).items())[:2]:
-        done = run("publish", "study.toml", table, "--holder", holder, "--out", f"{holder}.json", "--ledger", f"{holder}.db", folder=folder)
+        done = run(
+            "publish",
+            "study.toml",
+            table,
+            "--holder",
+            holder,
+            "--out",
+            f"{holder}.json",
+            "--ledger",
+            f"{holder}.db",
+            folder=folder,
+        )
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -36,7 +49,21 @@ def test_fit_and_summary_tell_the_same(house):
 
 
 def test_a_sampler_reports_its_mixing(house):
-    done = run("fit", ".", "--method", "fixed-s", "--chains", 2, "--draws", 600, "--warmup", 300, "--out", "s.parquet", folder=house)
+    done = run(
+        "fit",
+        ".",
+        "--method",
+        "fixed-s",
+        "--chains",
+        2,
+        "--draws",
+        600,
+        "--warmup",
+        300,
+        "--out",
+        "s.parquet",
+        folder=house,
+    )
     assert done.returncode == 0, done.stderr
     assert "R-hat" in done.stdout
     assert "takes the noisy X'X for the true one" in done.stdout
@@ -50,9 +77,18 @@ def test_a_sampler_reports_its_mixing(house):
         (["fit", "north.json", "--method", "magic", "--out", "x.parquet"], "method must be one of"),
         (["fit", "north.json", "--method", "ada-ssp", "--out", "x.parquet"], "smallest_eigenvalue"),
         (["fit", "north.json", "--prior", "strong", "--out", "x.parquet"], "prior must be one of"),
-        (["fit", "north.json", "--noise-variance", "-1", "--out", "x.parquet"], "noise_variance must be positive"),
-        (["fit", "north.json", "--method", "fixed-s", "--chains", "0", "--out", "x.parquet"], "chains must be at least 1"),
-        (["fit", "north.json", "--trusted-key", "abc", "--out", "x.parquet"], "not signed by a trusted key"),
+        (
+            ["fit", "north.json", "--noise-variance", "-1", "--out", "x.parquet"],
+            "noise_variance must be positive",
+        ),
+        (
+            ["fit", "north.json", "--method", "fixed-s", "--chains", "0", "--out", "x.parquet"],
+            "chains must be at least 1",
+        ),
+        (
+            ["fit", "north.json", "--trusted-key", "abc", "--out", "x.parquet"],
+            "not signed by a trusted key",
+        ),
         (["fit", "north.json", "--out", "no/x.parquet"], "its folder must exist"),
         (["summary", "north.json"], "is not a posterior"),
         (["summary", "p.parquet", "--interval", "1.5"], "between 0 and 1"),
@@ -71,10 +107,28 @@ def test_wrong_input_gets_one_sentence_and_exit_code_2(house, arguments, complai
 
 
 def test_plan_gives_a_table_and_a_picture(house):
-    done = run("plan", "study.toml", "--rows", "6000,9000", "--epsilon", "0.5,1", "--width", "0.1", "--picture", "plan.svg", folder=house)
+    done = run(
+        "plan",
+        "study.toml",
+        "--rows",
+        "6000,9000",
+        "--epsilon",
+        "0.5,1",
+        "--width",
+        "0.1",
+        "--picture",
+        "plan.svg",
+        folder=house,
+    )
     assert done.returncode == 0, done.stderr
     assert "epsilon = 0.5" in done.stdout
     assert "is enough" in done.stdout
     assert (house / "plan.svg").read_text(encoding="utf-8").startswith("<?xml")
     facts = json.loads(run("plan", "study.toml", "--rows", "6000", "--json", folder=house).stdout)
-    assert set(facts["forecasts"][0]["widths"]) == {"(intercept)", "age", "bmi", "sex[male]", "admission[emergency]"}
+    assert set(facts["forecasts"][0]["widths"]) == {
+        "(intercept)",
+        "age",
+        "bmi",
+        "sex[male]",
+        "admission[emergency]",
+    }

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tacit.cli import app
-from tacit.cli.command import every_command
+from tacit.cli.options import every_command
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -42,7 +42,20 @@ def test_every_command_can_be_quiet():
         (("fit", "."), "north.json"),
         (("follow", "north.log", "--once"), "north.log"),
         (("publish", "study.toml", "*.csv", "--holder", "south", "--dataset", "b"), "table.csv"),
-        (("publish", "study.toml", "table.csv", "--holder", "south", "--dataset", "b", "--sign", "north.key"), "north.key"),
+        (
+            (
+                "publish",
+                "study.toml",
+                "table.csv",
+                "--holder",
+                "south",
+                "--dataset",
+                "b",
+                "--sign",
+                "north.key",
+            ),
+            "north.key",
+        ),
         (("predict", "posterior.parquet", "."), "table.csv"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else value,
@@ -51,29 +64,52 @@ def test_nothing_that_a_command_reads_or_keeps_is_overwritten(tacit, house, argu
     tacit("key", "new", "--out", "north.key")
     tacit(*PUBLISH)
     tacit("fit", "north.json", "--out", "posterior.parquet")
-    tacit("stream", "study.toml", "table.csv", "--holder", "n", "--batch-rows", 2, "--log", "north.log", "--dataset", "s", "--idle", 0)
+    tacit(
+        "stream",
+        "study.toml",
+        "table.csv",
+        "--holder",
+        "n",
+        "--batch-rows",
+        2,
+        "--log",
+        "north.log",
+        "--dataset",
+        "s",
+        "--idle",
+        0,
+    )
     before = {path.name: path.read_bytes() for path in house.iterdir()}
     code, out, err = tacit(*arguments, "--out", target)
-    assert (code, out, err) == (2, "", f"tacit: --out {target!r} would overwrite what is read: choose another\n")
+    assert (code, out, err) == (
+        2,
+        "",
+        f"tacit: --out {target!r} would overwrite what is read: choose another\n",
+    )
     assert {path.name: path.read_bytes() for path in house.iterdir()} == before
 
 
 def test_a_table_without_a_row_costs_nothing_where_the_number_of_rows_is_public(tacit, house):
     (house / "table.csv").write_text("age,bmi,sex,admission,days\n", encoding="utf-8")
     code, _, err = tacit(*PUBLISH)
-    assert (code, err) == (2, "tacit: the table has no row: nothing was published or paid; check the files or the query\n")
+    assert (code, err) == (
+        2,
+        "tacit: the table has no row: nothing was published or paid; check the files or the query\n",
+    )
     assert not (house / "ledger.db").exists()
     study = (house / "study.toml").read_text(encoding="utf-8")
     (house / "study.toml").write_text(study.replace("replace-one", "add-remove"), encoding="utf-8")
     assert tacit(*PUBLISH)[0] == 0  # a refusal would tell the number
 
 
-def test_a_paid_release_that_cannot_be_written_is_said_to_be_in_the_ledger(tacit, house, monkeypatch):
+def test_a_paid_release_that_cannot_be_written_is_said_to_be_in_the_ledger(
+    tacit, house, monkeypatch
+):
     from tacit.errors import ReleaseError
     from tacit.release import Release
 
     def fail(_release, path):
-        raise ReleaseError(f"cannot write {str(path)!r}: No space left on device")  # noqa: EM102, TRY003
+        raise ReleaseError(f"cannot write {str(path)!r}: No space left on device")
 
     monkeypatch.setattr(Release, "save", fail)
     code, _, err = tacit(*PUBLISH)
@@ -111,13 +147,23 @@ def test_the_doctor_counts_charges_whose_release_was_lost(tacit, house):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_offered(shell, house):  # noqa: ARG001
-    command = [sys.executable, "-c", "from tacit.cli import app; app(prog_name='tacit')", "--show-completion", shell]
-    named = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # or the shell that runs the tests is asked about
+def test_completion_is_offered(shell, house):
+    command = [
+        sys.executable,
+        "-c",
+        "from tacit.cli import app; app(prog_name='tacit')",
+        "--show-completion",
+        shell,
+    ]
+    named = os.environ | {
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"
+    }  # or the shell that runs the tests is asked about
     done = subprocess.run(command, env=named, capture_output=True, text=True, check=True)
     assert f"complete_{shell}" in done.stdout
 
 
-def test_no_colours_into_a_pipe(house):  # noqa: ARG001
-    done = subprocess.run([sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True)
+def test_no_colours_into_a_pipe(house):
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True
+    )
     assert "\x1b[" not in done.stdout

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit as package
-from tacit.demonstration import STUDY, patients, write_new_patients
+from tacit.demo.hospitals import STUDY, patients, write_new_patients
 from tacit.simulation import simulate
 
 
@@ -17,7 +17,11 @@ from tacit.simulation import simulate
 def posterior(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("fit") / "posterior.parquet"
     study, rng = package.Study.from_toml(STUDY), np.random.default_rng(0)
-    package.fit(package.collect([simulate(study, patients(rng, 6000), rng, holder="a")], allow_simulated=True)).save(path)
+    package.fit(
+        package.collect(
+            [simulate(study, patients(rng, 6000), rng, holder="a")], allow_simulated=True
+        )
+    ).save(path)
     return path
 
 
@@ -35,10 +39,17 @@ def test_predict_writes_a_row_for_each(tacit, house, posterior):
 
 def test_predict_as_json(tacit, house, posterior):
     write_new_patients(house / "new.csv")
-    code, out, _ = tacit("predict", posterior, "new.csv", "--out", "p.parquet", "--interval", 0.5, "--json")
+    code, out, _ = tacit(
+        "predict", posterior, "new.csv", "--out", "p.parquet", "--interval", 0.5, "--json"
+    )
     assert code == 0
     facts = json.loads(out)
-    assert (facts["rows"], facts["incomplete"], facts["response"], facts["probability"]) == (200, 2, "days", 0.5)
+    assert (facts["rows"], facts["incomplete"], facts["response"], facts["probability"]) == (
+        200,
+        2,
+        "days",
+        0.5,
+    )
     assert set(facts["outside"]) <= {"age", "bmi"}
     narrow = pq.read_table(house / "p.parquet")
     wide = package.Posterior.load(posterior).predict(house / "new.csv", 0.9)
@@ -53,19 +64,27 @@ def test_predict_as_json(tacit, house, posterior):
         (["predict", "{p}", "table.csv", "--out", "table.csv"], "would overwrite what is read"),
         (["predict", "{p}", "table.csv", "--out", "no/p.csv"], "its folder must exist"),
         (["predict", "{p}", "table.csv", "--out", "p.csv", "--interval", "2"], "between 0 and 1"),
-        (["predict", "{p}", "table.csv", "--out", "p.csv", "--keep", "patient"], "column named 'patient'"),
+        (
+            ["predict", "{p}", "table.csv", "--out", "p.csv", "--keep", "patient"],
+            "column named 'patient'",
+        ),
         (["predict", "study.toml", "table.csv", "--out", "p.csv"], "is not a"),
         (["report", "{p}", "--out", "report.pdf"], "must end in .html"),
         (["report", "{p}", "--out", "no/report.html"], "its folder must exist"),
         (["report", "{p}", "--out", "report.html", "--interval", "0"], "between 0 and 1"),
-        (["report", "absent.parquet", "--out", "report.html"], "cannot read the posterior 'absent.parquet': there is no such file"),
+        (
+            ["report", "absent.parquet", "--out", "report.html"],
+            "cannot read the posterior 'absent.parquet': there is no such file",
+        ),
         (["plan", "study.toml", "--rows", "nan"], "--rows must be numbers"),
         (["plan", "study.toml", "--rows", "1e400"], "--rows must be numbers"),
         (["plan", "study.toml", "--rows", "500", "--width", "-1"], "--width must be above 0"),
     ],
     ids=lambda value: " ".join(value[:1] + value[3:]) if isinstance(value, list) else "",
 )
-def test_wrong_input_gets_one_sentence_and_leaves_nothing(tacit, house, posterior, arguments, complaint):
+def test_wrong_input_gets_one_sentence_and_leaves_nothing(
+    tacit, house, posterior, arguments, complaint
+):
     before = {path.name for path in house.iterdir()}
     code, out, err = tacit(*(argument.format(p=posterior) for argument in arguments))
     assert (code, out) == (2, "")

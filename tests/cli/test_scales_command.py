@@ -39,7 +39,11 @@ def tacit(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     for holder in ("north", "south"):
         x = rng.normal(300, 20, 6000)
-        table = {'the "first"': x, "second": rng.uniform(size=6000), "y": 5 + (x - 300) / 20 + rng.normal(size=6000)}
+        table = {
+            'the "first"': x,
+            "second": rng.uniform(size=6000),
+            "y": 5 + (x - 300) / 20 + rng.normal(size=6000),
+        }
         pyarrow.csv.write_csv(pa.table(table), tmp_path / f"{holder}.csv")
 
     def run(*arguments):
@@ -57,7 +61,18 @@ def tacit(tmp_path, monkeypatch, capsys):
 
 
 def publish(tacit, study, holder, out, *options):
-    return tacit("publish", study, f"{holder}.csv", "--holder", holder, "--ledger", f"{holder}.db", "--out", out, *options)
+    return tacit(
+        "publish",
+        study,
+        f"{holder}.csv",
+        "--holder",
+        holder,
+        "--ledger",
+        f"{holder}.db",
+        "--out",
+        out,
+        *options,
+    )
 
 
 def spent(tacit, holder):
@@ -70,10 +85,14 @@ def spent(tacit, holder):
 def test_two_stages_from_end_to_end(tacit, tmp_path):
     agreed = Study.from_toml(STUDY)
     for holder in ("north", "south"):
-        code, out, err = publish(tacit, "study.toml", holder, f"{holder}.scales.json", "--stage", "scales", "--json")
+        code, out, err = publish(
+            tacit, "study.toml", holder, f"{holder}.scales.json", "--stage", "scales", "--json"
+        )
         assert (code, err) == (0, "")
         assert json.loads(out)["epsilon"] == agreed.stages[0]
-    code, out, err = tacit("scales", "north.scales.json", "south.scales.json", "--out", "study2.toml")
+    code, out, err = tacit(
+        "scales", "north.scales.json", "south.scales.json", "--out", "study2.toml"
+    )
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].split() == ["column", "range", "typical"]
@@ -86,7 +105,9 @@ def test_two_stages_from_end_to_end(tacit, tmp_path):
 
     text = (tmp_path / "study2.toml").read_bytes()
     assert tacit("scales", "south.scales.json", "north.scales.json", "--out", "again.toml")[0] == 0
-    assert (tmp_path / "again.toml").read_bytes() == text, "a holder who has the files makes the same study"
+    assert (tmp_path / "again.toml").read_bytes() == text, (
+        "a holder who has the files makes the same study"
+    )
 
     for holder in ("north", "south"):
         assert publish(tacit, "study2.toml", holder, f"{holder}.json")[0] == 0
@@ -94,9 +115,14 @@ def test_two_stages_from_end_to_end(tacit, tmp_path):
         assert account["limit"] == {"epsilon": 1.0, "delta": 1e-6}
         assert account["epsilon_spent"] == pytest.approx(1.0, rel=1e-8)
         assert account["epsilon_spent"] <= 1.0 + 1e-12
-        assert [charge["study"] for charge in account["charges"]] == ["two stages (scales)", "two stages"]
+        assert [charge["study"] for charge in account["charges"]] == [
+            "two stages (scales)",
+            "two stages",
+        ]
         for study, stage in (("study.toml", "scales"), ("study2.toml", "statistics")):
-            code, out, err = publish(tacit, study, holder, "third.json", "--stage", stage, "--again")
+            code, out, err = publish(
+                tacit, study, holder, "third.json", "--stage", stage, "--again"
+            )
             assert (code, out) == (2, "")
             assert "nothing was published" in err
         assert len(spent(tacit, holder)["charges"]) == 2

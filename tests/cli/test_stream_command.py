@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.release_log import LogReader
+from tacit.release.log import LogReader
 
 COMMAND = [sys.executable, "-c", "from tacit.cli import main; main()"]
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "stream.md"
@@ -46,7 +46,18 @@ def rows(count, age="50"):
 
 def stream_of(*more, source="-", holder="north"):
     files = ["--ledger", f"{holder}.db", "--log", f"{holder}.log"]
-    return [*COMMAND, "stream", "study.toml", source, "--holder", holder, "--batch-rows", "20", *files, *more]
+    return [
+        *COMMAND,
+        "stream",
+        "study.toml",
+        source,
+        "--holder",
+        holder,
+        "--batch-rows",
+        "20",
+        *files,
+        *more,
+    ]
 
 
 @pytest.fixture
@@ -62,7 +73,14 @@ def start(house):
     running = []
 
     def starts(command):
-        process = subprocess.Popen(command, cwd=house, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command,
+            cwd=house,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         running.append(process)
         return process
 
@@ -73,7 +91,9 @@ def start(house):
 
 
 def run(house, command, text=""):
-    return subprocess.run(command, cwd=house, input=text, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, cwd=house, input=text, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def give(process, text):
@@ -90,7 +110,9 @@ def until(process, words):
 
 
 def logged(house, holder="north"):
-    return [(entry.batch, entry.release.n) for entry in LogReader(house / f"{holder}.log").entries()]
+    return [
+        (entry.batch, entry.release.n) for entry in LogReader(house / f"{holder}.log").entries()
+    ]
 
 
 # Time and ends.
@@ -167,7 +189,9 @@ def test_a_killed_file_loses_nothing(house, start):
     assert done.returncode == 0, done.stderr
     assert "LOST" not in done.stdout
     assert logged(house) == [(1, 20), (2, 20)]
-    shown = json.loads(run(house, [*COMMAND, "ledger", "show", "--ledger", "north.db", "--json"]).stdout)
+    shown = json.loads(
+        run(house, [*COMMAND, "ledger", "show", "--ledger", "north.db", "--json"]).stdout
+    )
     assert [charge["batches"] for charge in shown[0]["charges"]] == [2]
 
 
@@ -202,7 +226,9 @@ def gnu():
         return False
 
 
-@pytest.mark.skipif(not gnu() and not os.environ.get("CI"), reason="needs Linux's /proc and the GNU C library")
+@pytest.mark.skipif(
+    not gnu() and not os.environ.get("CI"), reason="needs Linux's /proc and the GNU C library"
+)
 def test_nothing_of_a_published_row_is_left_in_memory_or_on_disk(house, start):
     value = float(SENTINEL)
     needles = {
@@ -221,7 +247,9 @@ def test_nothing_of_a_published_row_is_left_in_memory_or_on_disk(house, start):
     assert found == {"text": 0, "number": 0, "encoded": 0}
     for path in house.iterdir():
         content = path.read_bytes()
-        assert not any(content.count(needle) for name, needle in needles.items() if name != "known"), path
+        assert not any(
+            content.count(needle) for name, needle in needles.items() if name != "known"
+        ), path
     process.communicate(timeout=60)
 
 
@@ -242,13 +270,17 @@ def test_follow_prints_plain_text_to_a_pipe_and_the_same_as_fit(house, start):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    fitted = json.loads(run(house, [*COMMAND, "fit", "north.log", "--out", "fit.parquet", "--json"]).stdout)
+    fitted = json.loads(
+        run(house, [*COMMAND, "fit", "north.log", "--out", "fit.parquet", "--json"]).stdout
+    )
     live = json.loads(run(house, [*COMMAND, "summary", "live.parquet", "--json"]).stdout)
     once = json.loads(run(house, [*COMMAND, "follow", "north.log", "--once", "--json"]).stdout)
     assert once["streams"] == [{"holder": "north", "batches": 3, "rows": 60, "epsilon": 1.0}]
     for other in (live, once):
         for mine, theirs in zip(fitted["coefficients"], other["coefficients"], strict=True):
-            assert [mine["mean"], mine["low"], mine["high"]] == pytest.approx([theirs["mean"], theirs["low"], theirs["high"]], rel=1e-9)
+            assert [mine["mean"], mine["low"], mine["high"]] == pytest.approx(
+                [theirs["mean"], theirs["low"], theirs["high"]], rel=1e-9
+            )
 
 
 def test_follow_draws_a_table_on_a_terminal(house):
@@ -256,7 +288,15 @@ def test_follow_draws_a_table_on_a_terminal(house):
     terminal, other = os.openpty()  # no fork of this process, in which JAX may have threads
     environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
     command = [*COMMAND, "follow", "north.log", "--every", "0.1"]
-    child = subprocess.Popen(command, cwd=house, env=environment, stdin=other, stdout=other, stderr=other, start_new_session=True)
+    child = subprocess.Popen(
+        command,
+        cwd=house,
+        env=environment,
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        start_new_session=True,
+    )
     os.close(other)
     shown, deadline = b"", time.monotonic() + 60
     while b"Ctrl-C ends" not in shown.partition(b"sex[male]")[2] and time.monotonic() < deadline:
@@ -328,13 +368,22 @@ def test_help_says_for_whom_the_guarantee_holds(house):
 
 
 def test_the_worked_example_runs_and_prints_what_the_page_says(tmp_path):
-    page = DOCUMENTATION.read_text(encoding="utf-8").partition("## A worked example")[2].partition("## Sources and ends")[0]
+    page = (
+        DOCUMENTATION.read_text(encoding="utf-8")
+        .partition("## A worked example")[2]
+        .partition("## Sources and ends")[0]
+    )
     commands = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert (len(commands), len(printed)) == (4, 2)
     tacit = f'tacit() {{ "{sys.executable}" -c "from tacit.cli import main; main()" "$@"; }}\n'
     done = subprocess.run(
-        ["/bin/bash", "-e", "-c", tacit + "".join(commands)], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        ["/bin/bash", "-e", "-c", tacit + "".join(commands)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     for text in printed:

@@ -9,9 +9,9 @@ from experiments.dense import conditional, draw_statistics, noise_variances
 from experiments.mmd import mmd_squared
 from experiments.priors import paper_prior
 from experiments.release import Budget, noise_sds, noisy, standard_noise, statistics_of
-from tacit.analyst.method import Settings
 from tacit.analyst.methods import bernstein_sheldon, exact_fixed_s
-from tacit.analyst.sampling import double_precision, jax, jnp
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.sampling import double_precision, jax, jnp
 
 
 def evidences(count, form, holders=2):
@@ -19,8 +19,18 @@ def evidences(count, form, holders=2):
     for seed in range(count):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(400, 2))
-        statistics, budget = statistics_of(x, x @ [0.3, -0.2] + 0.2 * rng.normal(size=400), holders), Budget(5.0, 1e-4)
-        found.append(noisy(statistics, noise_sds("honest", form, statistics, budget), standard_noise(rng, holders, 2), budget))
+        statistics, budget = (
+            statistics_of(x, x @ [0.3, -0.2] + 0.2 * rng.normal(size=400), holders),
+            Budget(5.0, 1e-4),
+        )
+        found.append(
+            noisy(
+                statistics,
+                noise_sds("honest", form, statistics, budget),
+                standard_noise(rng, holders, 2),
+                budget,
+            )
+        )
     return found
 
 
@@ -34,14 +44,23 @@ def test_each_chain_is_that_of_its_own_problem():
     """Six chains against the exact posterior: 12 means and 12 variances, each within 5 (false alarm about 1e-5 for normal errors)."""
     found = evidences(6, "pair")
     chains = run("fixed-s", found, 8000)
-    exact = [exact_fixed_s.METHOD.fit(evidence, paper_prior(np.eye(2)), Settings()) for evidence in found]
-    means, variances = np.array([law.mean() for law in exact]), np.array([np.diag(law.covariance()) for law in exact])
+    exact = [
+        exact_fixed_s.METHOD.fit(evidence, paper_prior(np.eye(2)), Settings()) for evidence in found
+    ]
+    means, variances = (
+        np.array([law.mean() for law in exact]),
+        np.array([np.diag(law.covariance()) for law in exact]),
+    )
     assert_allclose(chains.mean, means, atol=5 * np.sqrt(variances.max() / 1000))
-    spread = np.diagonal(chains.second - chains.mean[:, :, None] * chains.mean[:, None, :], axis1=1, axis2=2)
+    spread = np.diagonal(
+        chains.second - chains.mean[:, :, None] * chains.mean[:, None, :], axis1=1, axis2=2
+    )
     assert_allclose(spread, variances, rtol=5 * np.sqrt(2 / 1000))
     assert chains.thinned.shape == (6, KEPT, 2)
     assert_allclose(chains.thinned.mean(axis=1), means, atol=5 * np.sqrt(variances.max() / KEPT))
-    assert np.ptp(means[:, 0]) > 10 * np.sqrt(variances.max() / 1000)  # problems differ by more than that
+    assert np.ptp(means[:, 0]) > 10 * np.sqrt(
+        variances.max() / 1000
+    )  # problems differ by more than that
 
 
 def test_a_seed_fixes_the_chains():
@@ -60,13 +79,22 @@ def test_the_dense_law_of_the_statistics_is_the_packages():
         gamma = jnp.asarray([[1.0, 0.2, 0.1], [0.2, 0.8, -0.2], [0.1, -0.2, 0.5]])
         prior, _, gain = conditional(gamma, problem)
         mean = prior + jnp.einsum("jab,jb->ja", gain, problem.released[:, *lower] - prior)
-        n_v = np.asarray(problem.counts)[:, None, None] * np.asarray(expected_fourth_moments(np.asarray(gamma)))
+        n_v = np.asarray(problem.counts)[:, None, None] * np.asarray(
+            expected_fourth_moments(np.asarray(gamma))
+        )
         noise = np.asarray(noise_variances(problem))
-        draws = np.asarray(jax.vmap(lambda key: draw_statistics(key, gamma, problem))(jax.random.split(jax.random.key(0), 4000)))
+        draws = np.asarray(
+            jax.vmap(lambda key: draw_statistics(key, gamma, problem))(
+                jax.random.split(jax.random.key(0), 4000)
+            )
+        )
     for j in range(2):
         precision = np.linalg.inv(n_v[j]) + np.diag(1 / noise[j])
         covariance = np.linalg.inv(precision)
-        by_hand = covariance @ (np.linalg.solve(n_v[j], np.asarray(prior)[j]) + np.asarray(problem.released)[j][lower] / noise[j])
+        by_hand = covariance @ (
+            np.linalg.solve(n_v[j], np.asarray(prior)[j])
+            + np.asarray(problem.released)[j][lower] / noise[j]
+        )
         assert_allclose(np.asarray(mean)[j], by_hand, rtol=1e-6)
         assert_allclose(np.cov(draws[:, j][:, *lower].T), covariance, atol=0.15 * covariance.max())
 
@@ -74,7 +102,9 @@ def test_the_dense_law_of_the_statistics_is_the_packages():
 def expected_fourth_moments(gamma):
     """Cov(g_a g_b, g_c g_e) of a centred normal vector, entry by entry."""
     pairs = list(zip(*np.tril_indices(len(gamma)), strict=True))
-    return [[gamma[a, c] * gamma[b, e] + gamma[a, e] * gamma[b, c] for c, e in pairs] for a, b in pairs]
+    return [
+        [gamma[a, c] * gamma[b, e] + gamma[a, e] * gamma[b, c] for c, e in pairs] for a, b in pairs
+    ]
 
 
 def test_mmd_of_normal_samples():

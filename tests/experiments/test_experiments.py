@@ -21,7 +21,14 @@ from experiments.summary import Mean, mean_of
 from experiments.tables import Table
 
 SMALL = {
-    "simulated": {"rows": 20_000, "columns": [2], "holders": [2], "epsilons": [1.0, 10.0], "runs": 8, "iterations": 400},
+    "simulated": {
+        "rows": 20_000,
+        "columns": [2],
+        "holders": [2],
+        "epsilons": [1.0, 10.0],
+        "runs": 8,
+        "iterations": 400,
+    },
     "real": {"sets": ["PowerPlant"], "holders": [5], "epsilon": 1.0, "runs": 6, "iterations": 400}
     | {"mixing_metropolis": 400, "mixing_gradient": 400},
     "runtimes": {"columns": [1], "holders": [1], "rows": 500, "iterations": 200, "repeats": 1},
@@ -37,11 +44,17 @@ def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("paper")
     rng = np.random.default_rng(1)
     x = rng.normal(size=(4000, 4))
-    np.savetxt(folder / FILES["PowerPlant"], np.column_stack([x, x @ [1.0, -0.5, 0.3, 0.2] + 0.3 * rng.normal(size=4000)]), delimiter=",")
+    np.savetxt(
+        folder / FILES["PowerPlant"],
+        np.column_stack([x, x @ [1.0, -0.5, 0.3, 0.2] + 0.3 * rng.normal(size=4000)]),
+        delimiter=",",
+    )
     original, core = settings.settings_of, SMALL
 
     def small(name, *, quick=False, runs=None, seed=0):
-        assert set(core[name]) <= set(original(name))  # the small version sets nothing that the real one does not know
+        assert set(core[name]) <= set(
+            original(name)
+        )  # the small version sets nothing that the real one does not know
         del quick
         return core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
 
@@ -51,7 +64,12 @@ def out(tmp_path_factory):
         compute.main(["simulated", "--out", str(folder / "parts" / "simulated")])
         for name in ("audit", "simulated", "mmd", "runtimes"):
             assert command.main([name, "--out", str(folder)]) == 0
-        assert command.main(["real", "--out", str(folder), "--data", str(folder), "--methods", "fixed-s"]) == 0
+        assert (
+            command.main(
+                ["real", "--out", str(folder), "--data", str(folder), "--methods", "fixed-s"]
+            )
+            == 0
+        )
     return folder
 
 
@@ -64,7 +82,19 @@ def column(out, name, value, **where):
 def test_every_cell_is_there(out):
     for method in ("normal-x", "fixed-s", "fixed-s-fast", "bernstein-sheldon", "ada-ssp"):
         for calibration in ("as-published", "honest"):
-            assert len(column(out, "simulated", "estimation", method=method, calibration=calibration, epsilon=1.0)) == 8
+            assert (
+                len(
+                    column(
+                        out,
+                        "simulated",
+                        "estimation",
+                        method=method,
+                        calibration=calibration,
+                        epsilon=1.0,
+                    )
+                )
+                == 8
+            )
     for method in ("fixed-s", "fixed-s-fast", "ada-ssp"):
         assert len(column(out, "real", "error", method=method, calibration="as-published")) == 6
     assert len(column(out, "simulated", "estimation", method="noise-aware")) == 16
@@ -77,7 +107,10 @@ def test_without_privacy_the_errors_are_those_of_theory(out):
     assert n * prediction.mean() == pytest.approx(2 * d, abs=5 * np.sqrt(2 * d / runs))
     point = column(out, "simulated", "prediction_point", method="non-private")
     assert n * (prediction - point) == pytest.approx(d, rel=0.05)  # the posterior's own spread
-    expected = [np.trace(np.linalg.inv(simulated_rows(0, d, run, 10)[2].covariance)) / (n * d) for run in range(runs)]
+    expected = [
+        np.trace(np.linalg.inv(simulated_rows(0, d, run, 10)[2].covariance)) / (n * d)
+        for run in range(runs)
+    ]
     ratio = column(out, "simulated", "estimation", method="non-private") / expected
     assert 0.1 < np.median(ratio) < 4
 
@@ -85,27 +118,41 @@ def test_without_privacy_the_errors_are_those_of_theory(out):
 def test_honest_noise_costs_accuracy_and_a_large_epsilon_buys_it_back(out):
     for method in ("fixed-s", "fixed-s-fast", "normal-x"):
         published, honest = (
-            column(out, "simulated", "prediction", method=method, calibration=calibration, epsilon=1.0)
+            column(
+                out, "simulated", "prediction", method=method, calibration=calibration, epsilon=1.0
+            )
             for calibration in ("as-published", "honest")
         )
         assert np.median(published) < np.median(honest)
-        assert np.median(column(out, "simulated", "prediction", method=method, calibration="honest", epsilon=10.0)) < np.median(honest)
+        assert np.median(
+            column(
+                out, "simulated", "prediction", method=method, calibration="honest", epsilon=10.0
+            )
+        ) < np.median(honest)
 
 
 def test_the_sampler_agrees_with_the_closed_form_where_both_know_the_same(out):
     """fixed-s and fixed-s-fast differ in σ² alone, which matters little on these data."""
-    chain, closed = (column(out, "real", "error", method=method, calibration="as-published") for method in ("fixed-s", "fixed-s-fast"))
+    chain, closed = (
+        column(out, "real", "error", method=method, calibration="as-published")
+        for method in ("fixed-s", "fixed-s-fast")
+    )
     assert chain.mean() == pytest.approx(closed.mean(), rel=0.05)
 
 
 def test_the_default_is_nearest_to_the_floor_on_public_data(out):
     floor = column(out, "real", "error", method="non-private")[0]
     own = column(out, "real", "error", method="noise-aware").mean()
-    assert floor <= own < column(out, "real", "error", method="fixed-s", calibration="honest").mean()
+    assert (
+        floor <= own < column(out, "real", "error", method="fixed-s", calibration="honest").mean()
+    )
 
 
 def test_mmd_falls_with_epsilon(out):
-    low, high = (column(out, "mmd", "mmd", method="fixed-s", calibration="honest", epsilon=epsilon).mean() for epsilon in (1.0, 10.0))
+    low, high = (
+        column(out, "mmd", "mmd", method="fixed-s", calibration="honest", epsilon=epsilon).mean()
+        for epsilon in (1.0, 10.0)
+    )
     assert 0 <= high < low < 2
 
 
@@ -126,7 +173,11 @@ def test_the_same_seed_gives_the_same_numbers_and_a_part_is_written_whole(out):
 def test_what_is_there_is_not_computed_again(tmp_path):
     made = []
     for _ in range(2):
-        part = part_of(tmp_path / "p.npz", {"runs": 2}, lambda: made.append(1) or record({"a": np.arange(2), "b": "x"}))
+        part = part_of(
+            tmp_path / "p.npz",
+            {"runs": 2},
+            lambda: made.append(1) or record({"a": np.arange(2), "b": "x"}),
+        )
     assert made == [1]
     assert columns_of(part)["b"].tolist() == ["x", "x"]
     with pytest.raises(PartError, match="other settings"):
@@ -161,7 +212,16 @@ def test_tables_are_latex_too(out):
 
 
 def test_the_core_needs_numpy_scipy_and_jax_alone():
-    blocked = ("pyarrow", "opendp", "pydantic", "typer", "rich", "arviz_stats", "blackjax", "matplotlib")
+    blocked = (
+        "pyarrow",
+        "opendp",
+        "pydantic",
+        "typer",
+        "rich",
+        "arviz_stats",
+        "blackjax",
+        "matplotlib",
+    )
     code = f"""
 import sys
 class Blocked:
@@ -174,7 +234,9 @@ settings = compute.settings_of("simulated", quick=True, runs=1) | {{"rows": 1000
 problems, stretch = compute.simulated.problems_of("bernstein-sheldon", 2, 1, settings)
 print(len(stretch))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "14"
 

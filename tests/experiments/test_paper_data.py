@@ -12,7 +12,9 @@ def folder(tmp_path):
     rng = np.random.default_rng(0)
     power = rng.normal(size=(50, 5)) + np.array([0, 0, 0, 0, 400])
     np.savetxt(tmp_path / FILES["PowerPlant"], power, delimiter=",")
-    road = np.column_stack([np.arange(40), rng.uniform(8, 11, 40), rng.uniform(56, 58, 40), rng.uniform(-8, 130, 40)])
+    road = np.column_stack(
+        [np.arange(40), rng.uniform(8, 11, 40), rng.uniform(56, 58, 40), rng.uniform(-8, 130, 40)]
+    )
     lines = [f"{int(row[0])},{row[1]:.7f},{row[2]:.7f},{row[3]:.12f}" for row in road]
     (tmp_path / FILES["3droad"]).write_text("\n".join(lines) + "\n")
     np.savetxt(tmp_path / "road.npy.txt", road)

@@ -34,7 +34,11 @@ def test_holders_have_consecutive_rows_and_add_up(statistics):
 def test_sds_of_the_two_calibrations(statistics):
     x, y = statistics.row_bound, statistics.response_bound
     published = noise_sds("as-published", "pair", statistics, BUDGET)
-    assert published.gram == published.moment == pytest.approx(published_multiplier(*BUDGET) * math.sqrt(x**4 + x**2 * y**2))
+    assert (
+        published.gram
+        == published.moment
+        == pytest.approx(published_multiplier(*BUDGET) * math.sqrt(x**4 + x**2 * y**2))
+    )
     honest = noise_sds("honest", "pair", statistics, BUDGET)
     assert honest.gram == pytest.approx(multiplier(*BUDGET) * math.sqrt(2) * (x**2 + y**2 / 2))
     thirds = noise_sds("as-published", "eigen", statistics, BUDGET)
@@ -50,12 +54,19 @@ def test_noise_is_triangular_and_of_the_stated_size(statistics):
     away = np.array([evidence.grams for evidence in drawn]) - statistics.grams
     assert_allclose(away, away.swapaxes(-1, -2))
     assert_allclose(away.var(axis=(0, 1)), sds.gram**2, rtol=0.05)
-    assert_allclose(np.var([evidence.squares - statistics.squares for evidence in drawn]), sds.square**2, rtol=0.05)
+    assert_allclose(
+        np.var([evidence.squares - statistics.squares for evidence in drawn]),
+        sds.square**2,
+        rtol=0.05,
+    )
 
 
 def test_the_published_prior_of_bernstein_sheldon_is_a_precision(statistics):
     evidence = noisy(
-        statistics, noise_sds("as-published", "triple", statistics, BUDGET), standard_noise(np.random.default_rng(0), 4, 3), BUDGET
+        statistics,
+        noise_sds("as-published", "triple", statistics, BUDGET),
+        standard_noise(np.random.default_rng(0), 4, 3),
+        BUDGET,
     )
     problem, _ = problem_of(evidence, prior_for("bernstein-sheldon", "as-published", np.eye(3)))
     assert_allclose(problem.precision, SIGMA * np.eye(3))
@@ -65,12 +76,19 @@ def test_the_published_prior_of_bernstein_sheldon_is_a_precision(statistics):
 
 def test_fixed_s_fast_as_published_is_a_few_lines(statistics):
     noise = standard_noise(np.random.default_rng(1), 4, 3)
-    sd = published_multiplier(*BUDGET) * math.sqrt(statistics.row_bound**4 + (statistics.row_bound * statistics.response_bound) ** 2)
+    sd = published_multiplier(*BUDGET) * math.sqrt(
+        statistics.row_bound**4 + (statistics.row_bound * statistics.response_bound) ** 2
+    )
     precision, shift = np.eye(3) / SIGMA, np.zeros(3)
-    for gram, moment, more, also in zip(statistics.grams, statistics.moments, noise.grams, noise.moments, strict=True):
+    for gram, moment, more, also in zip(
+        statistics.grams, statistics.moments, noise.grams, noise.moments, strict=True
+    ):
         values, vectors = np.linalg.eigh(gram + sd * more)
         near = (vectors * np.maximum(values, 0)) @ vectors.T
         inner = np.linalg.inv(statistics.response_bound / 3 * near + sd**2 * np.eye(3))
-        precision, shift = precision + near @ inner @ near, shift + near @ inner @ (moment + sd * also)
+        precision, shift = (
+            precision + near @ inner @ near,
+            shift + near @ inner @ (moment + sd * also),
+        )
     found = fixed_s_fast_of("as-published", statistics, noise, BUDGET, paper_prior(np.eye(3)))
     assert_allclose(found.mean(), np.linalg.solve(precision, shift), rtol=1e-9)

@@ -26,8 +26,7 @@ def at_most(seconds):
     """A hard limit: whatever hangs is interrupted."""
 
     def out_of_time(_signal, _frame):
-        message = f"not done within {seconds} seconds"
-        raise TimeoutError(message)
+        raise TimeoutError(f"not done within {seconds} seconds")
 
     before = signal.signal(signal.SIGALRM, out_of_time)
     signal.alarm(seconds)
@@ -43,8 +42,7 @@ def until(holds, what, seconds=60.0):
     end = time.monotonic() + seconds
     while not (found := holds()):
         if time.monotonic() > end:
-            message = f"{what}: not within {seconds:g} seconds"
-            raise TimeoutError(message)
+            raise TimeoutError(f"{what}: not within {seconds:g} seconds")
         time.sleep(0.1)
     return found
 
@@ -70,7 +68,13 @@ class Federation:
         path = f"{BIN}:{os.environ['PATH']}"
         source = str(Path(__file__).parents[2] / "src")
         home = str(self.folder / "flwr")
-        return os.environ | {"PATH": path, "PYTHONPATH": source, "FLWR_HOME": home, "FLWR_TELEMETRY_ENABLED": "0", "NO_COLOR": "1"}
+        return os.environ | {
+            "PATH": path,
+            "PYTHONPATH": source,
+            "FLWR_HOME": home,
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "NO_COLOR": "1",
+        }
 
     @property
     def certificate(self):
@@ -123,23 +127,46 @@ class Federation:
     def start_superlink(self, holders):
         """Write the project as `tacit federate init` does, make certificates with its script, start the SuperLink."""
         prefix, out = str(BIN.parent), str(self.folder / "out")
-        write_project(Project(STUDY, tuple(holders), "127.0.0.1:8443", prefix, out), self.folder / "project")
+        write_project(
+            Project(STUDY, tuple(holders), "127.0.0.1:8443", prefix, out), self.folder / "project"
+        )
         made = self.run("sh", "project/superlink/certificates.sh")
         assert made.returncode == 0, made.stderr
         (self.folder / "flwr").mkdir()
         config = (self.folder / "project/superlink/config.toml").read_text()
-        config = config.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}").replace("/etc/tacit/ca.crt", str(self.certificate))
+        config = config.replace("127.0.0.1:8000", f"127.0.0.1:{self.port}").replace(
+            "/etc/tacit/ca.crt", str(self.certificate)
+        )
         (self.folder / "flwr/config.toml").write_text(config)
         place = self.folder / "project/superlink"
-        tls = ("--ssl-ca-certfile", place / "ca.crt", "--ssl-certfile", place / "superlink.crt", "--ssl-keyfile", place / "superlink.key")
+        tls = (
+            "--ssl-ca-certfile",
+            place / "ca.crt",
+            "--ssl-certfile",
+            place / "superlink.crt",
+            "--ssl-keyfile",
+            place / "superlink.key",
+        )
         options = ("--enable-supernode-auth", "--disable-runtime-dependency-installation")
-        self.start("superlink", BIN / "flower-superlink", "--host", "127.0.0.1", "--port", self.port, *tls, *options)
+        self.start(
+            "superlink",
+            BIN / "flower-superlink",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            self.port,
+            *tls,
+            *options,
+        )
         until(self.superlink_answers, "the SuperLink answers")
 
     def superlink_answers(self):
         with suppress(httpx.HTTPError):
             trusted = ssl.create_default_context(cafile=self.certificate)
-            return httpx.get(f"https://127.0.0.1:{self.port}/health", verify=trusted).status_code == 200
+            return (
+                httpx.get(f"https://127.0.0.1:{self.port}/health", verify=trusted).status_code
+                == 200
+            )
         return False
 
     def add_site(self, name, **policy):
@@ -151,30 +178,75 @@ class Federation:
         """Register SuperNodes by the command an analyst uses, all at once."""
         command = [BIN / "flwr", "supernode", "register"]
         for name in names:
-            self.start(f"register-{name}", *command, self.folder / name / "node.key.pub", "tacit", "--name", name)
+            self.start(
+                f"register-{name}",
+                *command,
+                self.folder / name / "node.key.pub",
+                "tacit",
+                "--name",
+                name,
+            )
         for name in names:
             assert self.running.pop(f"register-{name}").wait(60) == 0, self.log(f"register-{name}")
 
     def trust(self, *names):
         """Put holders' keys where the ServerApp looks for them."""
-        (self.folder / "project/app/holders.toml").write_text("".join(f'{name} = "{self.public[name]}"\n' for name in names))
+        (self.folder / "project/app/holders.toml").write_text(
+            "".join(f'{name} = "{self.public[name]}"\n' for name in names)
+        )
 
     def start_node(self, name):
         """A site's SuperNode, which executes nothing itself."""
         self.ports.setdefault(name, free_port())
-        link = ("--superlink", f"127.0.0.1:{self.port}", "--root-certificates", self.certificate, "--isolation", "process")
-        keys = ("--auth-supernode-private-key", f"{name}/node.key", "--superexec-auth-secret-file", f"{name}/secret")
+        link = (
+            "--superlink",
+            f"127.0.0.1:{self.port}",
+            "--root-certificates",
+            self.certificate,
+            "--isolation",
+            "process",
+        )
+        keys = (
+            "--auth-supernode-private-key",
+            f"{name}/node.key",
+            "--superexec-auth-secret-file",
+            f"{name}/secret",
+        )
         place = ("--host", "127.0.0.1", "--port", self.ports[name])
         self.start(f"{name}-node", BIN / "flower-supernode", *link, *keys, *place)
 
     def start_executor(self, name):
-        options = ("--secret", f"{name}/secret", "--supernode", f"127.0.0.1:{self.ports[name]}", "--poll", "0.2")
-        self.start(f"{name}-site", sys.executable, "-m", "tacit", "federate", "serve", f"{name}/holder.toml", *options)
+        options = (
+            "--secret",
+            f"{name}/secret",
+            "--supernode",
+            f"127.0.0.1:{self.ports[name]}",
+            "--poll",
+            "0.2",
+        )
+        self.start(
+            f"{name}-site",
+            sys.executable,
+            "-m",
+            "tacit",
+            "federate",
+            "serve",
+            f"{name}/holder.toml",
+            *options,
+        )
 
     def start_rogue(self, name, kind):
         """A site that runs another program than Tacit's, or Tacit's with a fault put in (rogue.py)."""
         rogue = Path(__file__).with_name("rogue.py")
-        self.start(f"{name}-site", sys.executable, rogue, kind, f"{name}/holder.toml", f"127.0.0.1:{self.ports[name]}", f"{name}/secret")
+        self.start(
+            f"{name}-site",
+            sys.executable,
+            rogue,
+            kind,
+            f"{name}/holder.toml",
+            f"127.0.0.1:{self.ports[name]}",
+            f"{name}/secret",
+        )
 
     def start_site(self, name):
         self.start_node(name)
@@ -189,7 +261,9 @@ class Federation:
 
     def finish(self, run, seconds=90):
         assert self.running.pop(run).wait(seconds) == 0, self.log(run)
-        assert "Exit Code" not in self.log(run), self.log(run)  # the command ends well even where the app did not
+        assert "Exit Code" not in self.log(run), self.log(
+            run
+        )  # the command ends well even where the app did not
         return self.log(run)
 
 

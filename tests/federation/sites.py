@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.holder.ledger import Ledger
-from tacit.signature import new_key
+from tacit.release.signature import new_key
 from tacit.study import Study
 
 STUDY = Study.from_document(
@@ -17,7 +17,10 @@ STUDY = Study.from_document(
         "epsilon": 1.0,
         "delta": 1e-6,
         "response": {"name": "days", "range": [0, 30]},
-        "features": [{"name": "age", "range": [18, 100]}, {"name": "sex", "levels": ["female", "male"], "other": "male"}],
+        "features": [
+            {"name": "age", "range": [18, 100]},
+            {"name": "sex", "levels": ["female", "male"], "other": "male"},
+        ],
     }
 )
 SLOPE = 0.1
@@ -41,12 +44,23 @@ def make_site(folder: Path, holder="north", rows=400, seed=1, *, signed=False, *
     """Write a site's table and policy; returns the policy's path."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(table(rows, seed), folder / "rows.parquet")
-    fields = {"holder": holder, "data": ["rows.parquet"], "dataset": "patients", "ledger": "ledger.db", "approval": False}
+    fields = {
+        "holder": holder,
+        "data": ["rows.parquet"],
+        "dataset": "patients",
+        "ledger": "ledger.db",
+        "approval": False,
+    }
     fields |= {"studies": ["length-of-*"]} | policy
     if signed:
         fields["key"] = "sign.key"
         new_key(folder / "sign.key")
-    most = {"epsilon": 1.0, "delta": 1e-6, "epsilon_in_all": 2.0, "delta_in_all": 1e-6} | fields.pop("most", {})
+    most = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "epsilon_in_all": 2.0,
+        "delta_in_all": 1e-6,
+    } | fields.pop("most", {})
     lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None]
     lines += ["[most]", *(f"{name} = {value!r}" for name, value in most.items())]
     path = folder / "holder.toml"
@@ -57,4 +71,8 @@ def make_site(folder: Path, holder="north", rows=400, seed=1, *, signed=False, *
 def charges(policy: Path):
     """What the site's ledger holds."""
     ledger = Ledger(policy.with_name("ledger.db"))
-    return [charge for account in ledger.accounts() for charge in account.charges] if ledger.path.exists() else []
+    return (
+        [charge for account in ledger.accounts() for charge in account.charges]
+        if ledger.path.exists()
+        else []
+    )

@@ -12,10 +12,17 @@ from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import MOST_WAITING, Requests
 from tacit.federation.local import LocalGrid
-from tacit.federation.wire import MOST_STUDY_BYTES, Answer, Reason, read_answer, record_of, request_of
+from tacit.federation.wire import (
+    MOST_STUDY_BYTES,
+    Answer,
+    Reason,
+    read_answer,
+    record_of,
+    request_of,
+)
 from tacit.holder.ledger import Ledger
 from tacit.release import Release
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 TEXT = study_toml(STUDY)
 
@@ -36,7 +43,12 @@ def test_a_site_publishes_through_its_ledger(tmp_path):
     reply = ask(policy)
     assert (reply.state, reply.reason) == ("released", Reason.NONE)
     release = Release.from_json(reply.release)
-    assert (release.holder, release.study_hash, release.simulated, release.n) == ("north", STUDY.hash, False, 400)
+    assert (release.holder, release.study_hash, release.simulated, release.n) == (
+        "north",
+        STUDY.hash,
+        False,
+        400,
+    )
     assert release.signature is not None
     (charge,) = charges(policy)
     assert (charge.dataset, charge.epsilon, charge.release) == ("patients", 1.0, reply.release)
@@ -52,11 +64,18 @@ def test_asking_again_gives_the_same_release_and_costs_nothing(tmp_path):
 SEX = {"name": "sex", "levels": ["female", "male"]}
 
 
-@pytest.mark.parametrize("telling", [{"features": [SEX]}, {"missing": "refuse"}], ids=["levels without other", "missing refused"])
+@pytest.mark.parametrize(
+    "telling",
+    [{"features": [SEX]}, {"missing": "refuse"}],
+    ids=["levels without other", "missing refused"],
+)
 def test_a_study_that_rows_could_refuse_waits_for_a_person(tmp_path, telling):
     study = changed(**telling)
     asked = request_of(study_toml(study))
-    unattended, named = make_site(tmp_path / "unattended"), make_site(tmp_path / "named", studies=[study.hash])
+    unattended, named = (
+        make_site(tmp_path / "unattended"),
+        make_site(tmp_path / "named", studies=[study.hash]),
+    )
     assert ask(unattended, asked) == Answer("waiting", Reason.WAITING)
     assert charges(unattended) == []
     assert ask(named, asked).state == "released"
@@ -103,7 +122,11 @@ def test_the_site_refuses_with_an_agreed_reason_and_pays_nothing(tmp_path, study
 
 def test_a_policy_takes_hashes_patterns_and_columns(tmp_path):
     for number, policy in enumerate(
-        [{"studies": [STUDY.hash]}, {"studies": None, "columns": ["age", "sex", "days", "more"]}, {"least_rows": 400}]
+        [
+            {"studies": [STUDY.hash]},
+            {"studies": None, "columns": ["age", "sex", "days", "more"]},
+            {"least_rows": 400},
+        ]
     ):
         assert ask(make_site(tmp_path / str(number), **policy)).state == "released"
     path = make_site(tmp_path / "add-remove", least_rows=400)
@@ -133,7 +156,9 @@ def test_the_message_cannot_name_a_policy(tmp_path):
     strict = make_site(tmp_path / "strict", studies=["nothing"])
     open_ = make_site(tmp_path / "open")
     assert ask(strict, policy=str(open_)) == Answer("refused", Reason.STUDY)
-    smuggled = RecordDict({"request": ConfigRecord({"version": 1, "study": TEXT, "policy": str(open_)})})
+    smuggled = RecordDict(
+        {"request": ConfigRecord({"version": 1, "study": TEXT, "policy": str(open_)})}
+    )
     assert ask(strict, smuggled) == Answer("refused", Reason.UNREADABLE)
     assert ask(None, policy=str(open_)) == Answer("refused", Reason.SITE)
 
@@ -155,7 +180,9 @@ def test_the_policy_wins_over_a_release_that_was_made_before_it(tmp_path):
         RecordDict({"request": ConfigRecord({"version": True, "study": TEXT})}),
         RecordDict({"request": ConfigRecord({"study": TEXT})}),
         RecordDict({"request": ConfigRecord({"version": 1, "study": TEXT, "epsilon": 5.0})}),
-        RecordDict({"request": ConfigRecord({"version": 1, "study": TEXT}), "more": ConfigRecord()}),
+        RecordDict(
+            {"request": ConfigRecord({"version": 1, "study": TEXT}), "more": ConfigRecord()}
+        ),
         RecordDict({"request": ArrayRecord()}),
         request_of(""),
         request_of("name = 'x'"),
@@ -173,8 +200,7 @@ def test_a_malformed_request_is_refused(tmp_path, content):
 
 def test_no_exception_text_leaves_the_site(tmp_path, monkeypatch, caplog):
     def leak(*_arguments, **_options):
-        message = "patient 4711 is 103 years old"
-        raise ValueError(message)
+        raise ValueError("patient 4711 is 103 years old")
 
     monkeypatch.setattr("tacit.federation.client.answer.publish", leak)
     with caplog.at_level(logging.ERROR):
@@ -184,7 +210,13 @@ def test_no_exception_text_leaves_the_site(tmp_path, monkeypatch, caplog):
 
 def test_a_detail_stays_in_the_sites_log(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "tacit.federation"):
-        assert ask(make_site(tmp_path), request_of(study_toml(changed(response={"name": "cost", "range": [0, 1]})))).reason == Reason.TABLE
+        assert (
+            ask(
+                make_site(tmp_path),
+                request_of(study_toml(changed(response={"name": "cost", "range": [0, 1]}))),
+            ).reason
+            == Reason.TABLE
+        )
     assert "column named 'cost'" in caplog.text
 
 
@@ -249,7 +281,10 @@ def test_paths_in_a_policy_are_beside_it(tmp_path, monkeypatch):
     make_site(tmp_path / "site")
     monkeypatch.chdir(tmp_path)
     policy = Policy.load("site/holder.toml")
-    assert (policy.ledger, policy.data) == (str(tmp_path / "site/ledger.db"), (str(tmp_path / "site/rows.parquet"),))
+    assert (policy.ledger, policy.data) == (
+        str(tmp_path / "site/ledger.db"),
+        (str(tmp_path / "site/rows.parquet"),),
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,8 +315,7 @@ def test_a_policy_that_is_not_there(tmp_path):
 
 def test_a_ledger_that_cannot_be_used_is_the_sites_affair(tmp_path, monkeypatch):
     def broken(*_arguments):
-        message = "the ledger is damaged"
-        raise LedgerError(message)
+        raise LedgerError("the ledger is damaged")
 
     monkeypatch.setattr(Ledger, "cap", broken)
     assert ask(make_site(tmp_path)) == Answer("refused", Reason.LEDGER)
@@ -298,8 +332,25 @@ def test_a_ledger_that_cannot_be_used_is_the_sites_affair(tmp_path, monkeypatch)
         record_of(Answer("refused", Reason.TABLE, "{}")),
         record_of(Answer("refused")),
         record_of(Answer("gone", Reason.TABLE)),
-        RecordDict({"answer": ConfigRecord({"version": 1, "state": "refused", "reason": "patient 4711 is ill", "release": ""})}),
-        RecordDict({"answer": ConfigRecord({"version": 1, "state": "refused", "reason": "", "release": b""})}),
+        RecordDict(
+            {
+                "answer": ConfigRecord(
+                    {
+                        "version": 1,
+                        "state": "refused",
+                        "reason": "patient 4711 is ill",
+                        "release": "",
+                    }
+                )
+            }
+        ),
+        RecordDict(
+            {
+                "answer": ConfigRecord(
+                    {"version": 1, "state": "refused", "reason": "", "release": b""}
+                )
+            }
+        ),
     ],
 )
 def test_an_answer_outside_the_agreement_is_refused(content):

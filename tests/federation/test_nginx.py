@@ -15,10 +15,12 @@ import pytest
 from sites import STUDY
 
 from tacit.cli.federate import init
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-pytestmark = pytest.mark.skipif(NGINX is None and "CI" not in os.environ, reason="nginx is not installed")
+pytestmark = pytest.mark.skipif(
+    NGINX is None and "CI" not in os.environ, reason="nginx is not installed"
+)
 DEADLINE = 20.0
 
 
@@ -46,9 +48,14 @@ def front(tmp_path):
     assert NGINX is not None, "CI must have nginx"
     project, outer, inner = tmp_path / "project", free_port(), free_port()
     (tmp_path / "study.toml").write_text(study_toml(STUDY), encoding="utf-8")
-    init(project, study=tmp_path / "study.toml", holder=["north", "south"], address=f"localhost:{outer}")
+    init(
+        project,
+        study=tmp_path / "study.toml",
+        holder=["north", "south"],
+        address=f"localhost:{outer}",
+    )
     folder = project / "superlink"
-    subprocess.run(["bash", "certificates.sh"], cwd=folder, check=True, capture_output=True)  # noqa: S607
+    subprocess.run(["bash", "certificates.sh"], cwd=folder, check=True, capture_output=True)
     server = ThreadingHTTPServer(("127.0.0.1", inner), SuperLink)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "superlink.crt", folder / "superlink.key")
@@ -62,7 +69,9 @@ def front(tmp_path):
     )
     whole = f"events {{}}\npid {tmp_path}/pid;\nerror_log {tmp_path}/errors;\nhttp {{ access_log off;\n{site}\n}}\n"
     (tmp_path / "nginx.conf").write_text(whole, encoding="utf-8")
-    nginx = subprocess.Popen([NGINX, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"], stderr=subprocess.DEVNULL)
+    nginx = subprocess.Popen(
+        [NGINX, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"], stderr=subprocess.DEVNULL
+    )
     try:
         wait_for(outer)
         yield f"https://localhost:{outer}", folder / "ca.crt"
@@ -85,7 +94,9 @@ def wait_for(port):
 
 def status(address, certificate):
     try:
-        with urllib.request.urlopen(address, context=ssl.create_default_context(cafile=certificate), timeout=DEADLINE) as answer:  # noqa: S310
+        with urllib.request.urlopen(
+            address, context=ssl.create_default_context(cafile=certificate), timeout=DEADLINE
+        ) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         error.close()
@@ -94,5 +105,21 @@ def status(address, certificate):
 
 def test_sites_reach_fleet_and_nothing_else(front):
     address, certificate = front
-    asked = ["/health", "/v1/fleet/nodes", "/v1/control/runs", "/v1/runtime/x", "/", "/health", "/v1/fleet/nodes"]
-    assert [status(address + path, certificate) for path in asked] == [200, 200, 403, 403, 403, 200, 200]
+    asked = [
+        "/health",
+        "/v1/fleet/nodes",
+        "/v1/control/runs",
+        "/v1/runtime/x",
+        "/",
+        "/health",
+        "/v1/fleet/nodes",
+    ]
+    assert [status(address + path, certificate) for path in asked] == [
+        200,
+        200,
+        403,
+        403,
+        403,
+        200,
+        200,
+    ]

@@ -7,11 +7,11 @@ import pytest
 from processes import at_most, federation, until
 from sites import STUDY, changed, charges
 
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.release import Release
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 EVIL_CLIENT = """
 from pathlib import Path
@@ -41,14 +41,19 @@ def write_evil_app(folder, marker, answers):
     (folder / "evil").mkdir()
     project = (folder / "project/app/pyproject.toml").read_text()
     project = project.replace("tacit.federation.server.app:app", "evil_server:app")
-    (folder / "evil/pyproject.toml").write_text(project.replace("tacit.federation.client.app:app", "evil_client:app"))
+    (folder / "evil/pyproject.toml").write_text(
+        project.replace("tacit.federation.client.app:app", "evil_client:app")
+    )
     (folder / "evil/evil_client.py").write_text(EVIL_CLIENT.format(marker=str(marker)))
     (folder / "evil/evil_server.py").write_text(EVIL_SERVER.format(answers=str(answers)))
 
 
 def results(folder):
     record = json.loads((folder / "out/federation.json").read_text())
-    return {node["holder"] or node["reason"]: (node["state"], node["reason"]) for node in record["nodes"]}
+    return {
+        node["holder"] or node["reason"]: (node["state"], node["reason"])
+        for node in record["nodes"]
+    }
 
 
 def releases(folder):
@@ -60,7 +65,16 @@ def approve_sum(made, folder, study):
     """North's data officer has approved beforehand, so that rounds need not wait."""
     requests = Requests(Policy.load(folder / "north/holder.toml").requests)
     requests.ask(study)
-    approved = made.run(sys.executable, "-m", "tacit", "federate", "approve", "north/holder.toml", "length-of-sum", "--yes")
+    approved = made.run(
+        sys.executable,
+        "-m",
+        "tacit",
+        "federate",
+        "approve",
+        "north/holder.toml",
+        "length-of-sum",
+        "--yes",
+    )
     assert approved.returncode == 0, approved.stderr
     assert "at least 3 must stay to the end" in approved.stdout
 
@@ -78,10 +92,17 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
         run = made.start_run(deadline=60.0, poll=2.0)
         log = made.finish(run)
         assert "2 releases; posterior" in log
-        assert results(tmp_path) == {"north": ("released", "published"), "south": ("released", "published")}
+        assert results(tmp_path) == {
+            "north": ("released", "published"),
+            "south": ("released", "published"),
+        }
         assert Posterior.load(tmp_path / "out/posterior.parquet").study.hash == STUDY.hash
-        assert [len(charges(tmp_path / name / "holder.toml")) for name in ("north", "south", "stranger")] == [1, 1, 0]
-        until(lambda: made.running["stranger-node"].poll() is not None, "the stranger is turned away")
+        assert [
+            len(charges(tmp_path / name / "holder.toml")) for name in ("north", "south", "stranger")
+        ] == [1, 1, 0]
+        until(
+            lambda: made.running["stranger-node"].poll() is not None, "the stranger is turned away"
+        )
         marker, answers = tmp_path / "executed", tmp_path / "answers.json"
         write_evil_app(tmp_path, marker, answers)
         made.finish(made.start_run("evil"))
@@ -96,7 +117,10 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
     with at_most(600), federation(tmp_path) as made:
         made.start_superlink(holders)
         for name in (*holders, "liar", "giant"):
-            made.add_site(name, **{"north": {"approval": True}, "centre": {"studies": ["other"]}}.get(name, {}))
+            made.add_site(
+                name,
+                **{"north": {"approval": True}, "centre": {"studies": ["other"]}}.get(name, {}),
+            )
         made.trust(*holders)
         made.register(*holders, "liar", "giant")
         for name in ("north", "west", "centre"):
@@ -108,8 +132,20 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
         run = made.start_run(**config)
 
         # While it runs: a person approves, the one that died comes back, the late one comes.
-        until(lambda: list(Policy.load(tmp_path / "north/holder.toml").requests.glob("*.json")), "north is asked")
-        approved = made.run(sys.executable, "-m", "tacit", "federate", "approve", "north/holder.toml", "length-of-stay", "--yes")
+        until(
+            lambda: list(Policy.load(tmp_path / "north/holder.toml").requests.glob("*.json")),
+            "north is asked",
+        )
+        approved = made.run(
+            sys.executable,
+            "-m",
+            "tacit",
+            "federate",
+            "approve",
+            "north/holder.toml",
+            "length-of-stay",
+            "--yes",
+        )
         assert approved.returncode == 0, approved.stderr
         assert "guess right 50 times in 100" in approved.stdout
         until(lambda: made.running["east-site"].poll() is not None, "east dies")
@@ -121,7 +157,12 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
         first, found = releases(tmp_path), results(tmp_path)
         assert set(first) == {"north", "south", "east", "west"}
         assert found["policy: the study is not one that this site takes part in"][0] == "refused"
-        assert found["answer: it must be one record with the fields version, state, reason, release"][0] == "rejected"
+        assert (
+            found["answer: it must be one record with the fields version, state, reason, release"][
+                0
+            ]
+            == "rejected"
+        )
         assert found["answer: a release is at most 32 MB long"][0] == "rejected"
 
         # The same again, after one was killed: nothing is paid twice.
@@ -130,14 +171,22 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
         made.start_site("west")
         made.finish(made.start_run(**config), 180)
         assert releases(tmp_path) == first
-        assert {name: len(charges(tmp_path / name / "holder.toml")) for name in holders} == dict.fromkeys(holders[:4], 1) | {"centre": 0}
+        assert {
+            name: len(charges(tmp_path / name / "holder.toml")) for name in holders
+        } == dict.fromkeys(holders[:4], 1) | {"centre": 0}
 
         # A secure sum of the four.
         keys = {name: made.public[name] for name in holders[:4]}
-        study = changed(name="length-of-sum", epsilon=0.5, secure_sum={"holders": keys, "least": 3, "colluding": 0})
+        study = changed(
+            name="length-of-sum",
+            epsilon=0.5,
+            secure_sum={"holders": keys, "least": 3, "colluding": 0},
+        )
         (tmp_path / "project/app/study.toml").write_text(study_toml(study))
         approve_sum(made, tmp_path, study)
         made.finish(made.start_run(deadline=30.0, poll=10.0), 200)
         release = Release.load(tmp_path / "out/releases/sum.json")
         assert (release.holder, release.n) == ("secure sum of 4 holders", 1600)
-        assert {name: len(charges(tmp_path / name / "holder.toml")) for name in holders[:4]} == dict.fromkeys(holders[:4], 2)
+        assert {
+            name: len(charges(tmp_path / name / "holder.toml")) for name in holders[:4]
+        } == dict.fromkeys(holders[:4], 2)

@@ -8,7 +8,7 @@ from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from sites import STUDY, changed, charges, make_site
 
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import FederationError
 from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
@@ -19,18 +19,23 @@ from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Terms, enough, gather
 from tacit.federation.wire import Answer, Reason, record_of
 from tacit.release import Release
-from tacit.signature import load_key
-from tacit.study_file import study_toml
+from tacit.release.signature import load_key
+from tacit.study.toml import study_toml
 
 HOLDERS = ("north", "south", "east", "west", "centre")
 
 
 def site(folder, holder="north", **policy):
-    return Node(app, {"policy": str(make_site(folder / holder, holder, seed=len(holder), **policy))})
+    return Node(
+        app, {"policy": str(make_site(folder / holder, holder, seed=len(holder), **policy))}
+    )
 
 
 def terms(**changes):
-    waiting = {name: changes.pop(name, default) for name, default in {"deadline": 20.0, "poll": 0.0, "pause": 0.0}.items()}
+    waiting = {
+        name: changes.pop(name, default)
+        for name, default in {"deadline": 20.0, "poll": 0.0, "pause": 0.0}.items()
+    }
     return Terms(**({"study": STUDY, "patience": Patience(**waiting), "least": 1} | changes))
 
 
@@ -71,7 +76,9 @@ def test_five_sites_give_a_posterior(tmp_path):
     assert saved.mean().tolist() == posterior.mean().tolist()
     assert "age" in (order.out / "summary.txt").read_text()
     assert "5 data holders" in (order.out / "report.html").read_text()
-    assert {Release.load(path).holder for path in (order.out / "releases").iterdir()} == set(HOLDERS)
+    assert {Release.load(path).holder for path in (order.out / "releases").iterdir()} == set(
+        HOLDERS
+    )
     record = json.loads((order.out / "federation.json").read_text())
     assert [node["state"] for node in record["nodes"]] == ["released"] * 5
 
@@ -81,7 +88,13 @@ def test_a_formulas_study_gives_all_files_too(tmp_path):
     grid = LocalGrid({1: site(tmp_path, rows=3000)})
     order = Order(terms(study=study), tmp_path / "out", "noise-aware", "weak")
     federate(grid, order)
-    assert {path.name for path in order.out.iterdir()} == {"releases", "federation.json", "posterior.parquet", "summary.txt", "report.html"}
+    assert {path.name for path in order.out.iterdir()} == {
+        "releases",
+        "federation.json",
+        "posterior.parquet",
+        "summary.txt",
+        "report.html",
+    }
 
 
 def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):
@@ -94,7 +107,9 @@ def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):
 def test_too_few_holders_fit_nothing(tmp_path):
     grid = LocalGrid({1: site(tmp_path), 2: site(tmp_path, "south", studies=["other"])})
     order = Order(terms(least=2, expected=2), tmp_path / "out", "noise-aware", "weak")
-    with pytest.raises(FederationError, match=r"1 of at least 2 holders .*node 2: policy: the study is not one"):
+    with pytest.raises(
+        FederationError, match=r"1 of at least 2 holders .*node 2: policy: the study is not one"
+    ):
         federate(grid, order)
     assert not (tmp_path / "out" / "posterior.parquet").exists()
     record = json.loads((tmp_path / "out" / "federation.json").read_text())
@@ -186,7 +201,11 @@ ROGUES = {
     "an empty message": RecordDict(),
     "another record": RecordDict({"answers": ConfigRecord({"version": 1})}),
     "a reason with data": RecordDict(
-        {"answer": ConfigRecord({"version": 1, "state": "refused", "reason": "patient 4711 is ill", "release": ""})}
+        {
+            "answer": ConfigRecord(
+                {"version": 1, "state": "refused", "reason": "patient 4711 is ill", "release": ""}
+            )
+        }
     ),
     "no JSON": released("no release"),
     "nested JSON": released("[" * 200_000),
@@ -216,16 +235,26 @@ def test_a_message_that_cannot_be_fetched_is_rejected(tmp_path):
 
 
 def test_a_release_of_another_study_is_rejected(tmp_path):
-    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[0].found
+    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[
+        0
+    ].found
     grid = LocalGrid({1: saying(released(other.to_json())), 2: site(tmp_path)})
-    assert states(gather(grid, terms()))[1] == ("rejected", "release: it is of another study than was asked for")
+    assert states(gather(grid, terms()))[1] == (
+        "rejected",
+        "release: it is of another study than was asked for",
+    )
 
 
 def test_two_nodes_cannot_be_the_same_holder(tmp_path):
-    grid = LocalGrid({1: site(tmp_path), 2: saying(released(_release(tmp_path))), 3: site(tmp_path, "south")})
+    grid = LocalGrid(
+        {1: site(tmp_path), 2: saying(released(_release(tmp_path))), 3: site(tmp_path, "south")}
+    )
     found = states(gather(grid, terms(least=2)))
     assert found[1][0] == "released"
-    assert found[2] == ("rejected", "holder 'north' is there twice: give each holder's release once")
+    assert found[2] == (
+        "rejected",
+        "holder 'north' is there twice: give each holder's release once",
+    )
 
 
 def test_a_simulated_release_is_rejected(tmp_path):
@@ -235,7 +264,11 @@ def test_a_simulated_release_is_rejected(tmp_path):
 
 
 def test_a_holder_must_sign_with_its_own_key(tmp_path):
-    nodes = {1: site(tmp_path, signed=True), 2: site(tmp_path, "south", signed=True), 3: site(tmp_path, "east")}
+    nodes = {
+        1: site(tmp_path, signed=True),
+        2: site(tmp_path, "south", signed=True),
+        3: site(tmp_path, "east"),
+    }
     north, south = (public_key(tmp_path, holder) for holder in ("north", "south"))
     keys = {"north": north, "south": north, "east": south}
     found = states(gather(LocalGrid(nodes), terms(keys=keys, expected=1)))
@@ -262,9 +295,20 @@ def _release(folder):
 def test_an_order_is_read_from_the_project(tmp_path):
     (tmp_path / "study.toml").write_text(study_toml(STUDY))
     (tmp_path / "holders.toml").write_text('north = "abc"\nsouth = "def"\n')
-    config = {"study": "study.toml", "holders": "holders.toml", "out": "/var/out", "deadline": 60, "least-holders": 2, "poll": 5}
+    config = {
+        "study": "study.toml",
+        "holders": "holders.toml",
+        "out": "/var/out",
+        "deadline": 60,
+        "least-holders": 2,
+        "poll": 5,
+    }
     order = Order.read(config, tmp_path)
-    assert (order.terms.study.hash, order.terms.patience.deadline, order.terms.wanted) == (STUDY.hash, 60.0, 2)
+    assert (order.terms.study.hash, order.terms.patience.deadline, order.terms.wanted) == (
+        STUDY.hash,
+        60.0,
+        2,
+    )
     assert (str(order.out), order.method, order.prior) == ("/var/out", "noise-aware", "weak")
     with pytest.raises(FederationError, match="lacks 'deadline'"):
         Order.read({key: value for key, value in config.items() if key != "deadline"}, tmp_path)
@@ -276,7 +320,13 @@ def test_an_order_is_read_from_the_project(tmp_path):
 
 
 def test_a_refusal_that_may_pass_is_asked_again():
-    said = iter([Answer("refused", Reason.SITE), Answer("refused", Reason.LEDGER), Answer("refused", Reason.TABLE)])
+    said = iter(
+        [
+            Answer("refused", Reason.SITE),
+            Answer("refused", Reason.LEDGER),
+            Answer("refused", Reason.TABLE),
+        ]
+    )
     rogue = ClientApp()
 
     @rogue.query()

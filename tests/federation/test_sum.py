@@ -13,37 +13,42 @@ from sites import SLOPE, STUDY, changed, charges, make_site, table
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.errors import FederationError, ReleaseError, StudyError
-from tacit.federation import masks
 from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.local import LocalGrid, Node
+from tacit.federation.secure_sum import masks
+from tacit.federation.secure_sum.server import Sum, release_of_sum
+from tacit.federation.secure_sum.statements import length_of
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Terms
-from tacit.federation.server.sum import Sum, release_of_sum
-from tacit.federation.sums import length_of
 from tacit.federation.wire import Step, read_answer, step_request
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS
 from tacit.release import Release
+from tacit.release.signature import load_key
 from tacit.rows.table import table_of
-from tacit.signature import load_key
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 NAMES = ("ash", "birch", "cedar", "elm", "fir")
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)
 
 
 def public_key(path):
-    return base64.b64encode(load_key(path).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
+    return base64.b64encode(
+        load_key(path).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    ).decode()
 
 
 @pytest.fixture
 def sites(tmp_path):
-    return {name: make_site(tmp_path / name, name, rows=200 + 10 * k, seed=k, signed=True) for k, name in enumerate(NAMES)}
+    return {
+        name: make_site(tmp_path / name, name, rows=200 + 10 * k, seed=k, signed=True)
+        for k, name in enumerate(NAMES)
+    }
 
 
 def summing(sites, least=4, colluding=1, **fields):
@@ -52,12 +57,19 @@ def summing(sites, least=4, colluding=1, **fields):
 
 
 def grid_of(sites, on_reply=None):
-    return LocalGrid({k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}, on_reply)
+    return LocalGrid(
+        {k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}, on_reply
+    )
 
 
 def exact(study, chosen):
     """The exact statistics of some sites together."""
-    parts = [statistics_of(study, table_of(table(200 + 10 * NAMES.index(name), NAMES.index(name)), study).batches()) for name in chosen]
+    parts = [
+        statistics_of(
+            study, table_of(table(200 + 10 * NAMES.index(name), NAMES.index(name)), study).batches()
+        )
+        for name in chosen
+    ]
     return sum(parts[1:], parts[0])
 
 
@@ -89,7 +101,11 @@ def test_all_holders_give_the_sum_and_each_pays_once(sites):
     study = summing(sites)
     release = Sum(grid_of(sites), study, PATIENCE).run()
     assert_is_sum(release, study, NAMES)
-    assert (release.holder, release.survivors, release.simulated) == ("secure sum of 5 holders", 5, False)
+    assert (release.holder, release.survivors, release.simulated) == (
+        "secure sum of 5 holders",
+        5,
+        False,
+    )
     assert Release.from_json(release.to_json()) == release
     for path in sites.values():
         (charge,) = charges(path)
@@ -114,7 +130,10 @@ def test_who_drops_out_after_its_vector_came_is_in_the_sum(sites, gone_after):
 
 def test_with_too_few_there_is_no_sum(sites):
     study = summing(sites)
-    with pytest.raises(FederationError, match=r"3 of at least 4 holders came through round 'masked', so there is no sum"):
+    with pytest.raises(
+        FederationError,
+        match=r"3 of at least 4 holders came through round 'masked', so there is no sum",
+    ):
         Sum(grid_of(sites, dropping({2: 2, 3: 2})), study, PATIENCE).run()
 
 
@@ -122,7 +141,9 @@ def test_a_study_runs_to_its_posterior(sites, tmp_path):
     study = summing(sites)
     order = Order(Terms(study, PATIENCE), tmp_path / "out", "noise-aware", "weak")
     posterior = federate(grid_of(sites), order)
-    assert [contribution.holder for contribution in posterior.contributions] == ["secure sum of 5 holders"]
+    assert [contribution.holder for contribution in posterior.contributions] == [
+        "secure sum of 5 holders"
+    ]
     low, high = posterior.interval(0.99999)[posterior.names().index("age")]
     assert low < SLOPE < high
     assert fit(collect(tmp_path / "out/releases")).mean().tolist() == posterior.mean().tolist()
@@ -156,26 +177,33 @@ def test_the_honest_survivors_alone_have_the_mechanisms_noise(holders, least, co
     keys = {f"h{k:02d}": base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(holders)}
     study = changed(secure_sum={"holders": keys, "least": least, "colluding": colluding})
     share, needed = study.summed(1), study.mechanism()
-    for part, sd in vars(needed.scales).items():
+    for part, sd in vars(needed.noise).items():
         if sd is not None:
-            honest = math.sqrt(least - colluding) * getattr(share.scales, part)
+            honest = math.sqrt(least - colluding) * getattr(share.noise, part)
             assert sd <= honest <= sd * (1 + 1e-11)
-            assert getattr(study.summed(holders).scales, part) == pytest.approx(math.sqrt(holders) * getattr(share.scales, part))
-    assert 2.0**share.lattice * 2**LATTICE_BITS <= min(share.scales.published())
+            assert getattr(study.summed(holders).noise, part) == pytest.approx(
+                math.sqrt(holders) * getattr(share.noise, part)
+            )
+    assert 2.0**share.lattice * 2**LATTICE_BITS <= min(share.noise.published())
     assert study.summed(holders).lattice == share.lattice
 
 
 def test_a_shares_noise_has_its_size(sites):
     """200 shares of an empty table: the sum of squares, in units of the stated sd, within 6 sd of its expectation."""
-    from tacit.holder.publish import noisy_steps
+    from tacit.holder.perturb import noisy_steps
     from tacit.holder.statistics import Statistics
     from tacit.privacy.noise import secure_noise
 
     study = summing(sites)
     share = study.summed(1)
-    draws = np.array([noisy_steps(Statistics.zero(study.d), share, secure_noise) for _ in range(200)], dtype=float)
-    scales = share.scales
-    sds = [scales.xtx_diagonal] * 3 + [scales.xtx_off_diagonal] * 3 + [scales.xty] * 3 + [scales.yty]
+    draws = np.array(
+        [noisy_steps(Statistics.zero(study.d), share, secure_noise) for _ in range(200)],
+        dtype=float,
+    )
+    scales = share.noise
+    sds = (
+        [scales.xtx_diagonal] * 3 + [scales.xtx_off_diagonal] * 3 + [scales.xty] * 3 + [scales.yty]
+    )
     squares = np.sum((draws * 2.0**share.lattice / sds) ** 2)
     assert abs(squares - draws.size) < 6 * math.sqrt(2 * draws.size)
 
@@ -249,7 +277,11 @@ class Wire:
     def say(self, name, round_, payload):
         from flwr.app import Context, RecordDict
 
-        message = Message(step_request(Step(study_toml(self.study), self.session, round_, json.dumps(payload))), 1, "query")
+        message = Message(
+            step_request(Step(study_toml(self.study), self.session, round_, json.dumps(payload))),
+            1,
+            "query",
+        )
         reply = app(message, Context(1, 1, {"policy": str(self.sites[name])}, RecordDict(), {}))
         answer = read_answer(reply.content)
         return json.loads(answer.release) if answer.state == "released" else answer.reason.name
@@ -257,7 +289,9 @@ class Wire:
     def until_masked(self):
         keys = {name: self.say(name, "keys", {}) for name in NAMES}
         shares = {name: self.say(name, "shares", keys) for name in NAMES}
-        passed = {name: {other: shares[other][name] for other in NAMES if other != name} for name in NAMES}
+        passed = {
+            name: {other: shares[other][name] for other in NAMES if other != name} for name in NAMES
+        }
         return keys, passed, {name: self.say(name, "masked", passed[name]) for name in NAMES}
 
 
@@ -276,7 +310,9 @@ def test_a_vector_alone_looks_like_noise_and_does_not_change(sites):
     wire = Wire(sites, study)
     _, passed, vectors = wire.until_masked()
     assert wire.say("ash", "masked", passed["ash"]) == vectors["ash"]
-    assert wire.say("ash", "masked", {}) == vectors["ash"], "a second, different question gets the first answer"
+    assert wire.say("ash", "masked", {}) == vectors["ash"], (
+        "a second, different question gets the first answer"
+    )
     data = b"".join(base64.b64decode(vector["vector"]) for vector in vectors.values())
     counts = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
     expected = len(data) / 256
@@ -297,7 +333,10 @@ def test_shares_changed_on_the_way_are_refused(sites):
     keys = {name: wire.say(name, "keys", {}) for name in NAMES}
     shares = {name: wire.say(name, "shares", keys) for name in NAMES}
     passed = {other: shares[other]["ash"] for other in NAMES if other != "ash"}
-    assert wire.say("ash", "masked", passed | {"birch": shares["birch"]["cedar"]}) in {"SUM", "SITE"}
+    assert wire.say("ash", "masked", passed | {"birch": shares["birch"]["cedar"]}) in {
+        "SUM",
+        "SITE",
+    }
     assert charges(sites["ash"]) == []
 
 
@@ -305,7 +344,9 @@ def test_a_server_cannot_unmask_fewer_than_the_study_says(sites):
     wire = Wire(sites, summing(sites))
     wire.until_masked()
     assert wire.say("ash", "agree", {"survivors": list(NAMES[:3])}) == "SUM"
-    assert wire.say("ash", "agree", {"survivors": list(NAMES[1:])}) == "SUM", "without the one who is asked"
+    assert wire.say("ash", "agree", {"survivors": list(NAMES[1:])}) == "SUM", (
+        "without the one who is asked"
+    )
     assert wire.say("ash", "agree", {"survivors": ["ash"] * 4}) == "SUM"
 
 
@@ -314,8 +355,17 @@ def test_a_server_cannot_tell_two_stories_of_who_stayed(sites):
     study = summing(sites)
     wire = Wire(sites, study)
     wire.until_masked()
-    stories = {name: list(NAMES) if name in {"ash", "elm"} else [other for other in NAMES if other != "elm"] for name in NAMES}
-    signatures = {name: wire.say(name, "agree", {"survivors": stories[name]})["signature"] for name in NAMES if name in stories[name]}
+    stories = {
+        name: list(NAMES)
+        if name in {"ash", "elm"}
+        else [other for other in NAMES if other != "elm"]
+        for name in NAMES
+    }
+    signatures = {
+        name: wire.say(name, "agree", {"survivors": stories[name]})["signature"]
+        for name in NAMES
+        if name in stories[name]
+    }
     assert study.secure_sum.threshold == 4
     for name in NAMES:
         assert wire.say(name, "unmask", signatures) == "SUM"
@@ -342,18 +392,26 @@ def test_a_sum_is_not_asked_for_as_a_release_nor_the_other_way(sites):
 
     policy = Policy.load(sites["ash"])
     assert answer(study_toml(summing(sites)), policy).reason.name == "UNREADABLE"
-    assert answer(Step(study_toml(STUDY), "ab" * 16, "keys", "{}"), policy).reason.name == "UNREADABLE"
+    assert (
+        answer(Step(study_toml(STUDY), "ab" * 16, "keys", "{}"), policy).reason.name == "UNREADABLE"
+    )
 
 
-@pytest.mark.parametrize("payload", ["", "[]", "{", "[" * 100_000, '{"birch": 5}', '{"survivors": 5}'])
+@pytest.mark.parametrize(
+    "payload", ["", "[]", "{", "[" * 100_000, '{"birch": 5}', '{"survivors": 5}']
+)
 def test_a_wrong_payload_is_refused(sites, payload):
     wire = Wire(sites, summing(sites))
     wire.until_masked()
     for round_ in ("agree", "unmask"):
-        message = Message(step_request(Step(study_toml(wire.study), wire.session, round_, payload)), 1, "query")
+        message = Message(
+            step_request(Step(study_toml(wire.study), wire.session, round_, payload)), 1, "query"
+        )
         from flwr.app import Context, RecordDict
 
-        reply = read_answer(app(message, Context(1, 1, {"policy": str(sites["ash"])}, RecordDict(), {})).content)
+        reply = read_answer(
+            app(message, Context(1, 1, {"policy": str(sites["ash"])}, RecordDict(), {})).content
+        )
         assert (reply.state, reply.reason.name) == ("refused", "SUM") or reply.reason.name == "SITE"
 
 
@@ -366,7 +424,10 @@ def test_masks_cancel():
     private = {name: X25519PrivateKey.generate() for name in NAMES}
     public = {name: masks.public_text(key) for name, key in private.items()}
     vectors = [
-        masks.pairwise(key, {other: public[other] for other in NAMES if other != name}, name, "s", 20) for name, key in private.items()
+        masks.pairwise(
+            key, {other: public[other] for other in NAMES if other != name}, name, "s", 20
+        )
+        for name, key in private.items()
     ]
     assert masks.add(*vectors) == [0] * 20
     assert all(any(entry for entry in vector) for vector in vectors)

@@ -81,7 +81,11 @@ def await_moment(kind: str, ledger: Ledger, folder: Path, rng: random.Random) ->
     wanted, seen, before = rng.randint(1, 5), 0, False
     end = time.monotonic() + PATIENCE
     while seen < wanted and time.monotonic() < end:
-        now = Path(f"{ledger.path}-journal").exists() if kind == "ledger" else any(folder.glob(".*.part"))
+        now = (
+            Path(f"{ledger.path}-journal").exists()
+            if kind == "ledger"
+            else any(folder.glob(".*.part"))
+        )
         seen += now and not before
         before = now
     time.sleep(rng.choice([0, 0, rng.uniform(0, 0.001)]))
@@ -110,20 +114,32 @@ def check(ledger: Ledger, folder: Path, limit: float, seen: set[str]) -> dict[st
         charges = database.execute("SELECT mu, release FROM charge").fetchall()
     assert compose(mu for mu, _ in charges) <= limit, "overspent"
     stored = {release for _, release in charges if release is not None}
-    assert len(stored) == sum(release is not None for _, release in charges), "two charges share one noise"
+    assert len(stored) == sum(release is not None for _, release in charges), (
+        "two charges share one noise"
+    )
     for path in set(folder.glob("*.json")) - seen:
         text = path.read_text(encoding="utf-8")
-        assert text in stored, "a release on disk was not paid for, or differs from what the ledger stored"
+        assert text in stored, (
+            "a release on disk was not paid for, or differs from what the ledger stored"
+        )
         Release.from_json(text)
         seen.add(path)
-    assert all(path.name.endswith(".part") for path in folder.iterdir() if path not in seen), "an unknown file"
-    return {"charges": len(charges), "lost": sum(release is None for _, release in charges), "files": len(seen)}
+    assert all(path.name.endswith(".part") for path in folder.iterdir() if path not in seen), (
+        "an unknown file"
+    )
+    return {
+        "charges": len(charges),
+        "lost": sum(release is None for _, release in charges),
+        "files": len(seen),
+    }
 
 
 def kills(folder: Path, number: int, seed: int, releases: int = 40) -> dict[str, int]:
     """Kill `number` workers; a ledger whose budget is spent is followed by a new one."""
-    rng = random.Random(seed)  # noqa: S311
-    totals = dict.fromkeys(("kills", "ledgers", "charges", "lost", "files", "in_ledger", "in_release"), 0)
+    rng = random.Random(seed)
+    totals = dict.fromkeys(
+        ("kills", "ledgers", "charges", "lost", "files", "in_ledger", "in_release"), 0
+    )
     limit = mu_of(admitting(releases), STUDY.delta)
     publish(STUDY, ROWS, holder="warm", ledger=folder / "warm.db")
     while totals["kills"] < number:
@@ -134,7 +150,9 @@ def kills(folder: Path, number: int, seed: int, releases: int = 40) -> dict[str,
         found: dict[str, int] = {}
         killed = True
         while killed and totals["kills"] < number:
-            killed = kill_worker(rng.choice(["any", "ledger", "release"]), ledger, house / "releases", rng)
+            killed = kill_worker(
+                rng.choice(["any", "ledger", "release"]), ledger, house / "releases", rng
+            )
             totals["kills"] += killed
             totals["in_ledger"] += Path(f"{ledger.path}-journal").exists()
             parts = list((house / "releases").glob(".*.part"))
@@ -200,7 +218,9 @@ def at_once(folder: Path, processes: int, releases: int | None) -> dict[str, int
     def work() -> None:
         os.close(writing)
         os.read(reading, 1)  # returns when the parent lets go
-        publish(STUDY, ROWS, holder="north", ledger=ledger, again=True).save(folder / "releases" / f"{os.getpid()}.json")
+        publish(STUDY, ROWS, holder="north", ledger=ledger, again=True).save(
+            folder / "releases" / f"{os.getpid()}.json"
+        )
 
     children = [forked(work) for _ in range(processes)]
     os.close(writing)
@@ -211,4 +231,4 @@ def at_once(folder: Path, processes: int, releases: int | None) -> dict[str, int
 
 if __name__ == "__main__":
     work = {"kills": kills, "statements": statements, "at_once": at_once}[sys.argv[1]]
-    print(json.dumps(work(Path(sys.argv[2]), *json.loads(sys.argv[3]))))  # noqa: T201
+    print(json.dumps(work(Path(sys.argv[2]), *json.loads(sys.argv[3]))))

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.holder.statistics import STEP_BITS, statistics_of
-from tacit.holder.stream import stream
-from tacit.release_log import LogReader
+from tacit.holder.stream.publish import stream
+from tacit.release.log import LogReader
 from tacit.rows.arriving import Text
 from tacit.study import Study
 
@@ -75,7 +75,14 @@ def run(folder: Path, kind: str, begin: int, handed: mmap.mmap | None = None) ->
             yield piece
 
     source = Text(STUDY, folder / "rows.csv", idle=0) if kind == "file" else pieces()
-    report = stream(STUDY, source, holder="north", ledger=folder / "ledger.db", log=folder / "north.log", batch_rows=BATCH)
+    report = stream(
+        STUDY,
+        source,
+        holder="north",
+        ledger=folder / "ledger.db",
+        log=folder / "north.log",
+        batch_rows=BATCH,
+    )
     return {"lost": len(report.lost), "mended": report.mended}
 
 
@@ -102,11 +109,19 @@ def batches(folder: Path) -> tuple[int, int, list[tuple[int, int, int, str | Non
         return 0, 0, []
     with closing(sqlite3.connect(folder / "ledger.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        if not database.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'stream'").fetchone()[0]:
+        if not database.execute(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'stream'"
+        ).fetchone()[0]:
             return 0, 0, []
         charges = database.execute("SELECT count(*) FROM charge").fetchone()[0]
         taken = database.execute("SELECT coalesce(max(taken), 0) FROM stream").fetchone()[0]
-        return charges, taken, database.execute("SELECT number, first_row, last_row, entry FROM batch ORDER BY number").fetchall()
+        return (
+            charges,
+            taken,
+            database.execute(
+                "SELECT number, first_row, last_row, entry FROM batch ORDER BY number"
+            ).fetchall(),
+        )
 
 
 def check(folder: Path) -> None:
@@ -114,7 +129,9 @@ def check(folder: Path) -> None:
     charges, _, found = batches(folder)
     assert charges <= 1, "charged twice"
     assert [number for number, *_ in found] == list(range(1, len(found) + 1))
-    assert [first for _, first, *_ in found] == [1, *(last + 1 for _, _, last, _ in found)][: len(found)], "rows twice, or passed over"
+    assert [first for _, first, *_ in found] == [1, *(last + 1 for _, _, last, _ in found)][
+        : len(found)
+    ], "rows twice, or passed over"
     lines = "".join(entry for *_, entry in found if entry is not None)
     log = folder / "north.log"
     text = log.read_text(encoding="utf-8") if log.exists() else ""
@@ -126,7 +143,10 @@ def check_contents(folder: Path, start_of: dict[int, int]) -> None:
     for entry in LogReader(folder / "north.log").entries():
         rows = ROWS.slice(start_of[entry.batch], entry.release.n)
         exact = np.ldexp(statistics_of(STUDY, [rows]).gram.astype(float), -STEP_BITS)
-        assert np.abs(entry.release.gram - exact[:-1, :-1]).max() < 8 * entry.release.noise.xtx_diagonal, "the wrong rows"
+        assert (
+            np.abs(entry.release.gram - exact[:-1, :-1]).max()
+            < 8 * entry.release.noise.xtx_diagonal
+        ), "the wrong rows"
 
 
 def file_steps(folder: Path) -> dict[str, int]:
@@ -136,17 +156,24 @@ def file_steps(folder: Path) -> dict[str, int]:
     while not alive:
         house = folder / f"file{totals['kills']}"
         house.mkdir()
-        lines = [f"{x!r},{y!r}\n" for x, y in zip(ROWS["x"].to_pylist(), ROWS["y"].to_pylist(), strict=True)]
+        lines = [
+            f"{x!r},{y!r}\n"
+            for x, y in zip(ROWS["x"].to_pylist(), ROWS["y"].to_pylist(), strict=True)
+        ]
         (house / "rows.csv").write_text("x,y\n" + "".join(lines), encoding="utf-8")
         was_killed, _ = killed(house, "file", totals["kills"] + 1)
         alive = not was_killed
         check(house)
         log = house / "north.log"
-        totals["torn"] += log.exists() and log.stat().st_size > 0 and not log.read_bytes().endswith(b"\n")
+        totals["torn"] += (
+            log.exists() and log.stat().st_size > 0 and not log.read_bytes().endswith(b"\n")
+        )
         report = run(house, "file", 0)
         check(house)
         _, _, found = batches(house)
-        assert [(first, last) for _, first, last, _ in found] == [(1, 40), (41, 80)], "a batch is missing"
+        assert [(first, last) for _, first, last, _ in found] == [(1, 40), (41, 80)], (
+            "a batch is missing"
+        )
         assert report["lost"] == 0
         assert [entry.batch for entry in LogReader(log).entries()] == [1, 2]
         check_contents(house, {1: 0, 2: 40})
@@ -166,14 +193,19 @@ def pipe_steps(folder: Path) -> dict[str, int]:
         alive = not was_killed
         check(house)
         _, taken, before = batches(house)
-        assert handed - taken in {0, (handed - 1) % PIECE + 1}, "more than the last piece was not noted"
+        assert handed - taken in {0, (handed - 1) % PIECE + 1}, (
+            "more than the last piece was not noted"
+        )
         report = run(house, "pipe", handed)
         check(house)
         _, after_taken, found = batches(house)
         spanned = found[-1][2] if found else 0
         assert spanned == after_taken == taken + TOTAL - handed, "rows were lost in silence"
         begun = len(before) + (taken > (before[-1][2] if before else 0))
-        starts = {number: first - 1 + (handed - taken if number > begun else 0) for number, first, *_ in found}
+        starts = {
+            number: first - 1 + (handed - taken if number > begun else 0)
+            for number, first, *_ in found
+        }
         if (house / "north.log").exists():
             check_contents(house, starts)
         totals["kills"] += was_killed
@@ -185,5 +217,12 @@ def pipe_steps(folder: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     work = {"file": file_steps, "pipe": pipe_steps}[sys.argv[1]]
-    stream(STUDY, [ROWS], holder="warm", ledger=Path(sys.argv[2]) / "warm.db", log=Path(sys.argv[2]) / "warm.log", batch_rows=BATCH)
-    print(json.dumps(work(Path(sys.argv[2]))))  # noqa: T201
+    stream(
+        STUDY,
+        [ROWS],
+        holder="warm",
+        ledger=Path(sys.argv[2]) / "warm.db",
+        log=Path(sys.argv[2]) / "warm.log",
+        batch_rows=BATCH,
+    )
+    print(json.dumps(work(Path(sys.argv[2]))))

@@ -11,6 +11,7 @@ import pytest
 from crashing import ROWS, STUDY, admitting
 
 from tacit.errors import BudgetError, LedgerError, TacitError
+from tacit.holder import perturb as perturbing
 from tacit.holder import publish as publishing
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
@@ -19,7 +20,11 @@ from tacit.holder.publish import publish
 def run(work, folder, *arguments):
     script = Path(__file__).with_name("crashing.py")
     done = subprocess.run(
-        [sys.executable, script, work, folder, json.dumps(arguments)], capture_output=True, text=True, timeout=1200, check=False
+        [sys.executable, script, work, folder, json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -34,8 +39,12 @@ def test_200_kills(tmp_path):
     totals = run("kills", tmp_path, 200, 1)
     assert totals["kills"] == 200
     assert totals["files"] > 50
-    assert totals["in_ledger"] > 5, "no kill fell into a write of the ledger: the test does not test"
-    assert totals["in_release"] > 3, "no kill fell into a write of a release: the test does not test"
+    assert totals["in_ledger"] > 5, (
+        "no kill fell into a write of the ledger: the test does not test"
+    )
+    assert totals["in_release"] > 3, (
+        "no kill fell into a write of a release: the test does not test"
+    )
     assert 0 < totals["lost"] < totals["charges"]
 
 
@@ -48,14 +57,22 @@ def test_a_kill_before_any_sql_statement_wastes_at_most_one_charge(tmp_path):
     *killed, survived = run("statements", tmp_path)
     assert survived == {"charges": 1, "lost": 0, "files": 1, "killed": 0}
     stages = [(outcome["charges"], outcome["lost"], outcome["files"]) for outcome in killed]
-    assert set(stages) == {(0, 0, 0), (1, 1, 0)}, "nothing is paid; then it is paid and lost; with its release stored nothing runs any more"
+    assert set(stages) == {(0, 0, 0), (1, 1, 0)}, (
+        "nothing is paid; then it is paid and lost; with its release stored nothing runs any more"
+    )
     assert stages == sorted(stages)
 
 
 @pytest.mark.parametrize("admitted", [5, 16])
 def test_16_processes_at_once_are_admitted_up_to_the_limit(tmp_path, admitted):
     found = run("at_once", tmp_path, 16, admitted)
-    assert found == {"charges": admitted, "lost": 0, "files": admitted, "published": admitted, "refused": 16 - admitted}
+    assert found == {
+        "charges": admitted,
+        "lost": 0,
+        "files": admitted,
+        "published": admitted,
+        "refused": 16 - admitted,
+    }
 
 
 def test_16_processes_at_once_make_one_ledger(tmp_path):
@@ -122,21 +139,21 @@ def test_a_fault_inside_the_charge_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_the_charge_is_on_disk_before_noise_is_drawn(tmp_path, monkeypatch):
-    path, draw, found = tmp_path / "ledger.db", publishing.secure_noise, []
+    path, draw, found = tmp_path / "ledger.db", perturbing.secure_noise, []
 
     def looks_first(sds, lattice):
         with closing(sqlite3.connect(path)) as database:
             found.extend(database.execute("SELECT mu, release FROM charge").fetchall())
         return draw(sds, lattice)
 
-    monkeypatch.setattr(publishing, "secure_noise", looks_first)
+    monkeypatch.setattr(perturbing, "secure_noise", looks_first)
     release = publish(STUDY, ROWS, holder="north", ledger=path)
     assert found == [(release.mu, None)]
 
 
 def test_no_noise_is_drawn_when_the_budget_is_exhausted(tmp_path, monkeypatch):
     publish(STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db")
-    monkeypatch.setattr(publishing, "secure_noise", breaks)
+    monkeypatch.setattr(perturbing, "secure_noise", breaks)
     with pytest.raises(BudgetError):
         publish(STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", again=True)
 
@@ -163,8 +180,10 @@ def test_what_cannot_be_published_is_found_before_it_is_paid(tmp_path, wrong):
 
 
 def test_too_many_rows_for_the_eigenvalue_are_found_before_they_are_paid(tmp_path, monkeypatch):
-    study = STUDY.model_copy(update={"release": STUDY.release.model_copy(update={"smallest_eigenvalue": True})})
-    monkeypatch.setattr(publishing, "MOST_ROWS_FOR_EIGENVALUE", 10)
+    study = STUDY.model_copy(
+        update={"release": STUDY.release.model_copy(update={"smallest_eigenvalue": True})}
+    )
+    monkeypatch.setattr(perturbing, "MOST_ROWS_FOR_EIGENVALUE", 10)
     with pytest.raises(TacitError, match="smallest_eigenvalue is published for tables of at most"):
         publish(study, ROWS, holder="north", ledger=tmp_path / "ledger.db")
     assert not (tmp_path / "ledger.db").exists()

@@ -17,7 +17,7 @@ from tacit.rows.table import table_of
 from tacit.study import Study
 
 STEP = 2.0**-18
-SECRET = "SECRET7731"  # noqa: S105
+SECRET = "SECRET7731"
 
 
 def study_of(features, **changes):
@@ -73,10 +73,16 @@ def encode_row(study, row):
         return [0] * (study.d + 1)
     x = [1.0] if study.intercept else []
     for feature in study.features:
-        x += [centred(row[feature.name], feature.range, feature.typical)] if feature.range else dummies(feature, row[feature.name])
+        x += (
+            [centred(row[feature.name], feature.range, feature.typical)]
+            if feature.range
+            else dummies(feature, row[feature.name])
+        )
     y = centred(row[study.response.name], study.response.range)
     norm = math.sqrt(sum(value * value for value in x))
-    radius = study.row_radius - math.sqrt(study.d) * STEP  # a hair inside, so that rounding cannot leave the ball
+    radius = (
+        study.row_radius - math.sqrt(study.d) * STEP
+    )  # a hair inside, so that rounding cannot leave the ball
     if study.row_radius < study.longest_row and norm > radius:
         x, y = [value * radius / norm for value in x], y * radius / norm
     bound = math.floor(study.response_bound / STEP) * STEP
@@ -100,7 +106,10 @@ def random_rows(count, seed):
     rng = np.random.default_rng(seed)
 
     def some(values):
-        return [None if gone else value for value, gone in zip(values, rng.random(count) < 0.05, strict=True)]
+        return [
+            None if gone else value
+            for value, gone in zip(values, rng.random(count) < 0.05, strict=True)
+        ]
 
     return {
         "a": some(rng.normal(59, 30, count).tolist()),
@@ -115,33 +124,50 @@ def random_rows(count, seed):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(
     "form",
-    [{}, {"row_radius": 1.0}, {"row_radius": 99.0}, {"row_radius": 1.2, "response_bound": 0.3}, {"response_bound": 1 / 3}],
+    [
+        {},
+        {"row_radius": 1.0},
+        {"row_radius": 99.0},
+        {"row_radius": 1.2, "response_bound": 0.3},
+        {"response_bound": 1 / 3},
+    ],
     ids=str,
 )
 def test_statistics_are_those_of_the_reference(intercept, form):
     study = study_of(MIXED, intercept=intercept, release=form)
     columns = random_rows(400, 11)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     found = statistics(study, columns)
     assert found.n == 400
     assert found.gram.tolist() == reference(study, rows)
 
 
-@pytest.mark.parametrize("form", [{}, {"row_radius": 4.0}, {"row_radius": 1.2, "response_bound": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "form", [{}, {"row_radius": 4.0}, {"row_radius": 1.2, "response_bound": 0.3}], ids=str
+)
 def test_statistics_with_typical_intervals_are_those_of_the_reference(form):
     typical = {"a": [40, 60], "b": [-1e-7, 1e-7], "c": [1e6, 3e7]}
-    features = [feature | ({"typical": typical[feature["name"]]} if feature["name"] in typical else {}) for feature in MIXED]
+    features = [
+        feature | ({"typical": typical[feature["name"]]} if feature["name"] in typical else {})
+        for feature in MIXED
+    ]
     study = study_of(features, release=form)
     assert study.longest_row > 10
     columns = random_rows(400, 12)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     assert statistics(study, columns).gram.tolist() == reference(study, rows)
 
 
 def test_the_largest_entries_still_add_up_exactly():
     """Whole blocks of rows at the largest entry there can be, where a sum of squares comes nearest to 2⁵³."""
     study = study_of(
-        [{"name": "a", "range": [-4, 4], "typical": [-1, 1]}], intercept=False, release={"row_radius": 4.0, "response_bound": 1.0}
+        [{"name": "a", "range": [-4, 4], "typical": [-1, 1]}],
+        intercept=False,
+        release={"row_radius": 4.0, "response_bound": 1.0},
     )
     count = 3 * 2**13 + 5
     gram = statistics(study, {"a": np.full(count, 4.0), "y": np.full(count, 10.0)}).gram
@@ -154,9 +180,14 @@ def test_statistics_of_many_rows_are_exact_sums():
     """One row a hundred thousand times over: nothing may be rounded on the way."""
     study = study_of(MIXED)
     row = {"a": 91.7, "g": "w", "b": 4.2e-7, "h": "yes", "c": 3.3e8, "y": 1.9}
-    columns = {name: pa.array([value]).take(pa.array(np.zeros(100_003, dtype=np.int64))) for name, value in row.items()}
+    columns = {
+        name: pa.array([value]).take(pa.array(np.zeros(100_003, dtype=np.int64)))
+        for name, value in row.items()
+    }
     single = reference(study, [row])
-    assert statistics(study, columns).gram.tolist() == [[100_003 * value for value in line] for line in single]
+    assert statistics(study, columns).gram.tolist() == [
+        [100_003 * value for value in line] for line in single
+    ]
 
 
 # The bounds that the privacy proof rests on.
@@ -169,7 +200,9 @@ def test_no_row_leaves_the_ball_or_the_response_bound():
         study = study_of(features, release={"row_radius": radius, "response_bound": 0.37})
         for scale in (1e-3, 0.3, 1.0, 1e6):
             row = {f"f{k}": float(scale * rng.standard_normal()) for k in range(40)}
-            gram = statistics(study, {name: [value] for name, value in (row | {"y": 10.0}).items()}).gram
+            gram = statistics(
+                study, {name: [value] for name, value in (row | {"y": 10.0}).items()}
+            ).gram
             square = sum(Fraction(int(gram[k, k])) for k in range(41)) / 2**40
             assert square <= Fraction(radius) ** 2
             assert Fraction(int(gram[41, 41])) / 2**40 <= Fraction(0.37) ** 2
@@ -187,17 +220,33 @@ def test_the_smallest_radius_still_holds(radius):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_values_outside_the_range_are_clamped(value, sign):
     study = study_of(NUMERIC, intercept=False)
-    assert np.array_equal(one_row(study, a=sign * value, y=5.0), one_row(study, a=sign * 1.0, y=5.0))
-    assert np.array_equal(one_row(study, a=0.5, y=sign * value * 1e3), one_row(study, a=0.5, y=10.0 if sign > 0 else 0.0)) or value < 2
+    assert np.array_equal(
+        one_row(study, a=sign * value, y=5.0), one_row(study, a=sign * 1.0, y=5.0)
+    )
+    assert (
+        np.array_equal(
+            one_row(study, a=0.5, y=sign * value * 1e3),
+            one_row(study, a=0.5, y=10.0 if sign > 0 else 0.0),
+        )
+        or value < 2
+    )
 
 
 def test_values_far_outside_a_narrow_range_do_not_overflow():
-    study = study_of([{"name": "a", "range": [-1e-140, 1e-140]}], intercept=False, response={"name": "y", "range": [0, 1e-140]})
+    study = study_of(
+        [{"name": "a", "range": [-1e-140, 1e-140]}],
+        intercept=False,
+        response={"name": "y", "range": [0, 1e-140]},
+    )
     assert np.array_equal(one_row(study, a=1.7e308, y=-1.7e308), one_row(study, a=1.0, y=-1.0))
 
 
 def test_wide_ranges_do_not_overflow():
-    study = study_of([{"name": "a", "range": [-1e150, 1e150]}], intercept=False, release={"row_radius": 9.0, "response_bound": 1.0})
+    study = study_of(
+        [{"name": "a", "range": [-1e150, 1e150]}],
+        intercept=False,
+        release={"row_radius": 9.0, "response_bound": 1.0},
+    )
     assert one_row(study, a=1e150, y=10.0)[0, 0] == 1.0
 
 
@@ -214,9 +263,15 @@ def test_the_diagnostics_count_what_was_done():
     }
     statistics(study, columns, diagnostics)
     assert (diagnostics.rows, diagnostics.incomplete) == (4, 2)
-    assert {name: count for name, count in diagnostics.clamped.items() if count} == {"a": 2, "b": 1, "y": 1}
+    assert {name: count for name, count in diagnostics.clamped.items() if count} == {
+        "a": 2,
+        "b": 1,
+        "y": 1,
+    }
     assert diagnostics.shrunk >= 2
-    assert np.array_equal(statistics(study, columns).gram, statistics(study, columns, Diagnostics()).gram)
+    assert np.array_equal(
+        statistics(study, columns).gram, statistics(study, columns, Diagnostics()).gram
+    )
 
 
 # Missing values.
@@ -227,9 +282,13 @@ MISSING = {
     "pandas NA": lambda values: pd.array(values, dtype="Float64"),
     "pandas object": lambda values: pd.Series(values, dtype=object),
     "Polars null": lambda values: pl.Series(values).to_arrow(),
-    "decimal": lambda values: pa.array([None if value is None else Decimal(str(value)) for value in values], pa.decimal128(9, 3)),
+    "decimal": lambda values: pa.array(
+        [None if value is None else Decimal(str(value)) for value in values], pa.decimal128(9, 3)
+    ),
     "float32": lambda values: pa.array(values, pa.float32()),
-    "Arrow NaN": lambda values: pa.array([math.nan if value is None else value for value in values]),
+    "Arrow NaN": lambda values: pa.array(
+        [math.nan if value is None else value for value in values]
+    ),
 }
 VALUES = [0.5, None, -0.25, None]
 
@@ -238,8 +297,14 @@ VALUES = [0.5, None, -0.25, None]
 @pytest.mark.parametrize("column", ["a", "y"])
 def test_a_missing_number_makes_a_zero_row_that_still_counts(kind, column):
     study = study_of(NUMERIC)
-    columns = {"a": [0.5, 0.1, -0.25, 0.2], "y": [1.0, 2.0, 3.0, 4.0], column: MISSING[kind](VALUES)}
-    kept = {name: [column_[0], column_[2]] for name, column_ in columns.items() if name != column} | {column: [0.5, -0.25]}
+    columns = {
+        "a": [0.5, 0.1, -0.25, 0.2],
+        "y": [1.0, 2.0, 3.0, 4.0],
+        column: MISSING[kind](VALUES),
+    }
+    kept = {
+        name: [column_[0], column_[2]] for name, column_ in columns.items() if name != column
+    } | {column: [0.5, -0.25]}
     found = statistics(study, columns)
     assert found.n == 4
     assert np.array_equal(found.gram, statistics(study, kept).gram)
@@ -249,7 +314,9 @@ def test_a_missing_number_makes_a_zero_row_that_still_counts(kind, column):
 def test_a_missing_feature_is_imputed_at_the_middle_of_its_range(kind):
     study = study_of(NUMERIC, missing="impute")
     found = statistics(study, {"a": MISSING[kind](VALUES), "y": [1.0, 2.0, 3.0, 4.0]})
-    assert np.array_equal(found.gram, statistics(study, {"a": [0.5, 0.0, -0.25, 0.0], "y": [1.0, 2.0, 3.0, 4.0]}).gram)
+    assert np.array_equal(
+        found.gram, statistics(study, {"a": [0.5, 0.0, -0.25, 0.0], "y": [1.0, 2.0, 3.0, 4.0]}).gram
+    )
 
 
 @pytest.mark.parametrize("kind", MISSING)
@@ -264,7 +331,11 @@ def test_a_missing_response_is_never_imputed(kind):
 @pytest.mark.parametrize("column", ["a", "y"])
 def test_missing_values_are_refused_where_the_study_says_so(kind, column):
     study = study_of(NUMERIC, missing="refuse")
-    columns = {"a": [0.5, 0.1, -0.25, 0.2], "y": [1.0, 2.0, 3.0, 4.0], column: MISSING[kind](VALUES)}
+    columns = {
+        "a": [0.5, 0.1, -0.25, 0.2],
+        "y": [1.0, 2.0, 3.0, 4.0],
+        column: MISSING[kind](VALUES),
+    }
     with pytest.raises(TableError, match="the table has missing values: fill them, or agree on"):
         statistics(study, columns)
 
@@ -313,7 +384,9 @@ def test_other_takes_unseen_levels(other, columns):
     study = study_of([{"name": "g", "levels": ["u", "v"], "other": other}], intercept=False)
     assert study.columns == columns
     found = statistics(study, {"g": ["u", SECRET, other], "y": [1.0] * 3})
-    assert np.array_equal(found.gram, statistics(study, {"g": ["u", other, other], "y": [1.0] * 3}).gram)
+    assert np.array_equal(
+        found.gram, statistics(study, {"g": ["u", other, other], "y": [1.0] * 3}).gram
+    )
 
 
 LEVELS = {
@@ -354,16 +427,28 @@ def test_levels_may_be_stored_in_many_ways(kind):
     assert np.array_equal(found.gram, statistics(study, {"g": ["1", "0"], "y": [1.0, 2.0]}).gram)
 
 
-@pytest.mark.parametrize("column", [np.array([True, False]), pa.array([True, False]), pd.array([True, False], dtype="boolean")])
+@pytest.mark.parametrize(
+    "column",
+    [np.array([True, False]), pa.array([True, False]), pd.array([True, False], dtype="boolean")],
+)
 def test_booleans_are_the_levels_true_and_false(column):
     study = study_of([{"name": "g", "levels": ["false", "true"]}])
     found = statistics(study, {"g": column, "y": [1.0, 2.0]})
-    assert np.array_equal(found.gram, statistics(study, {"g": ["true", "false"], "y": [1.0, 2.0]}).gram)
+    assert np.array_equal(
+        found.gram, statistics(study, {"g": ["true", "false"], "y": [1.0, 2.0]}).gram
+    )
 
 
 @pytest.mark.parametrize(
     "column",
-    [pa.array([0.5]), pa.array([b"0"]), pa.array([["0"]]), pa.array([{"a": "0"}]), pa.array([0], pa.date32()), pa.array([Decimal(1)])],
+    [
+        pa.array([0.5]),
+        pa.array([b"0"]),
+        pa.array([["0"]]),
+        pa.array([{"a": "0"}]),
+        pa.array([0], pa.date32()),
+        pa.array([Decimal(1)]),
+    ],
 )
 def test_levels_of_another_kind_are_refused(column):
     study = study_of([{"name": "g", "levels": ["0", "1"]}])
@@ -392,10 +477,14 @@ NUMBERS = {
 def test_numbers_may_be_stored_in_many_ways(kind):
     study = study_of(NUMERIC)
     found = statistics(study, {"a": NUMBERS[kind], "y": [1.0, 2.0, 3.0]})
-    assert np.array_equal(found.gram, statistics(study, {"a": [1.0, 0.0, -1.0], "y": [1.0, 2.0, 3.0]}).gram)
+    assert np.array_equal(
+        found.gram, statistics(study, {"a": [1.0, 0.0, -1.0], "y": [1.0, 2.0, 3.0]}).gram
+    )
 
 
-@pytest.mark.parametrize("column", [np.array([True, False]), pa.array([True, False]), pa.array([1, 0], pa.uint64())])
+@pytest.mark.parametrize(
+    "column", [np.array([True, False]), pa.array([True, False]), pa.array([1, 0], pa.uint64())]
+)
 def test_booleans_and_unsigned_numbers_are_numbers(column):
     study = study_of(NUMERIC)
     found = statistics(study, {"a": column, "y": [1.0, 2.0]})
@@ -404,7 +493,14 @@ def test_booleans_and_unsigned_numbers_are_numbers(column):
 
 @pytest.mark.parametrize(
     "column",
-    [pa.array([SECRET]), pa.array(["1"]), pa.array([b"1"]), pa.array([[1.0]]), pa.array([0], pa.date32()), pa.array([0], pa.duration("s"))],
+    [
+        pa.array([SECRET]),
+        pa.array(["1"]),
+        pa.array([b"1"]),
+        pa.array([[1.0]]),
+        pa.array([0], pa.date32()),
+        pa.array([0], pa.duration("s")),
+    ],
 )
 @pytest.mark.parametrize("name", ["a", "y"])
 def test_a_numeric_column_of_another_kind_is_refused_without_quoting_it(column, name):

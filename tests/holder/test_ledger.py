@@ -11,7 +11,7 @@ import pytest
 from tacit.errors import BudgetError, LedgerError
 from tacit.holder.ledger import Charge, Ledger, default_path
 from tacit.holder.publish import publish
-from tacit.holder.stream_ledger import Terms, start_stream
+from tacit.holder.stream.ledger import Terms, start_stream
 from tacit.privacy.gaussian import epsilon_of, mu_of
 from tacit.study import Study
 
@@ -28,7 +28,18 @@ ROWS = {"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0, 50)}
 
 
 def charge_of(epsilon=1.0, delta=1e-6, study_hash="sha256:one", dataset="patients"):
-    return Charge(0, dataset, "study", study_hash, "north", epsilon, delta, mu_of(epsilon, delta), "2026-01-31T09:30:00Z", None)
+    return Charge(
+        0,
+        dataset,
+        "study",
+        study_hash,
+        "north",
+        epsilon,
+        delta,
+        mu_of(epsilon, delta),
+        "2026-01-31T09:30:00Z",
+        None,
+    )
 
 
 @pytest.fixture
@@ -43,7 +54,10 @@ def account(ledger, dataset="patients"):
 # Limits and composition.
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-15), (0.1, 1e-9), (1.0, 1e-6), (1 / 3, 1e-5), (8.0, 1e-12), (100.0, 0.1)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1e-3, 1e-15), (0.1, 1e-9), (1.0, 1e-6), (1 / 3, 1e-5), (8.0, 1e-12), (100.0, 0.1)],
+)
 def test_the_first_charge_sets_the_limit_and_fills_it_exactly(ledger, epsilon, delta):
     ledger.charge(charge_of(epsilon, delta), "replace-one")
     state = account(ledger)
@@ -93,7 +107,10 @@ def test_a_refusal_says_how_much_is_left_and_charges_nothing(ledger):
     ledger.set_limit("patients", 1.2, 1e-6)
     ledger.charge(charge_of(1.0), "replace-one")
     left = account(ledger).epsilon_left
-    with pytest.raises(BudgetError, match=f"epsilon = {left:.4g} at delta = 1e-06 left of its limit 1.2: nothing was published"):
+    with pytest.raises(
+        BudgetError,
+        match=f"epsilon = {left:.4g} at delta = 1e-06 left of its limit 1.2: nothing was published",
+    ):
         ledger.charge(charge_of(1.0, study_hash="sha256:two"), "replace-one")
     assert len(account(ledger).charges) == 1
 
@@ -108,12 +125,17 @@ def test_a_refused_first_charge_leaves_no_data_set_behind(ledger):
 def test_data_sets_have_budgets_of_their_own(ledger):
     ledger.charge(charge_of(), "replace-one")
     ledger.charge(charge_of(dataset="staff"), "add-remove")
-    assert [(state.dataset, state.relation) for state in ledger.accounts()] == [("patients", "replace-one"), ("staff", "add-remove")]
+    assert [(state.dataset, state.relation) for state in ledger.accounts()] == [
+        ("patients", "replace-one"),
+        ("staff", "add-remove"),
+    ]
 
 
 def test_a_limit_can_be_raised_but_not_set_below_what_is_spent(ledger):
     ledger.charge(charge_of(1.0), "replace-one")
-    with pytest.raises(LedgerError, match=r"has already spent epsilon = 1 .*the limit cannot be lower"):
+    with pytest.raises(
+        LedgerError, match=r"has already spent epsilon = 1 .*the limit cannot be lower"
+    ):
         ledger.set_limit("patients", 0.9, 1e-6)
     assert account(ledger).epsilon == 1.0
     assert ledger.set_limit("patients", 3.0, 1e-6).epsilon_left > 0
@@ -127,7 +149,16 @@ def test_the_same_epsilon_at_a_smaller_delta_is_a_lower_limit(ledger):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.0, 1e-6), (-1.0, 1e-6), (math.nan, 1e-6), (math.inf, 1e-6), (1.0, 0.0), (1.0, 0.5), (1.0, math.nan)]
+    ("epsilon", "delta"),
+    [
+        (0.0, 1e-6),
+        (-1.0, 1e-6),
+        (math.nan, 1e-6),
+        (math.inf, 1e-6),
+        (1.0, 0.0),
+        (1.0, 0.5),
+        (1.0, math.nan),
+    ],
 )
 def test_an_impossible_limit_is_refused(ledger, epsilon, delta):
     with pytest.raises(LedgerError, match=r"a limit needs epsilon in .* and delta in"):
@@ -141,7 +172,9 @@ def test_an_impossible_limit_is_refused(ledger, epsilon, delta):
 def test_relations_are_not_mixed(ledger):
     ledger.set_limit("patients", 10.0, 1e-6)
     ledger.charge(charge_of(), "add-remove")
-    with pytest.raises(LedgerError, match="was charged under add-remove: replace-one cannot be added up with it"):
+    with pytest.raises(
+        LedgerError, match="was charged under add-remove: replace-one cannot be added up with it"
+    ):
         ledger.charge(charge_of(study_hash="sha256:two"), "replace-one")
     assert len(account(ledger).charges) == 1
 
@@ -150,7 +183,10 @@ def test_a_published_study_is_refused_unless_again(tmp_path):
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.set_limit("default", 5.0, 1e-6)
     publish(STUDY, ROWS, holder="north", ledger=ledger)
-    with pytest.raises(LedgerError, match=r"already, as charge 1: `tacit ledger export 1` .* --again pays for a new one"):
+    with pytest.raises(
+        LedgerError,
+        match=r"already, as charge 1: `tacit ledger export 1` .* --again pays for a new one",
+    ):
         publish(STUDY, ROWS, holder="north", ledger=ledger)
     assert len(account(ledger, "default").charges) == 1
     publish(STUDY, ROWS, holder="north", ledger=ledger, again=True)
@@ -159,17 +195,26 @@ def test_a_published_study_is_refused_unless_again(tmp_path):
 
 def test_an_interrupted_charge_for_something_else_is_not_taken(ledger):
     ledger.set_limit("default", 5.0, 1e-6)
-    ledger.charge(replace(charge_of(dataset="default"), study_hash=STUDY.hash, mu=0.01), "replace-one")
+    ledger.charge(
+        replace(charge_of(dataset="default"), study_hash=STUDY.hash, mu=0.01), "replace-one"
+    )
     publish(STUDY, ROWS, holder="north", ledger=ledger)
-    assert [charge.release is None for charge in account(ledger, "default").charges] == [True, False]
+    assert [charge.release is None for charge in account(ledger, "default").charges] == [
+        True,
+        False,
+    ]
 
 
 def test_a_stream_and_a_release_never_share_a_charge(ledger):
     ledger.set_limit("default", 5.0, 1e-6)
     charge = replace(charge_of(dataset="default"), study_hash=STUDY.hash)
     interrupted = ledger.charge(charge, "replace-one")
-    stream = start_stream(ledger, charge, "replace-one", Terms(batch_rows=10, batches_per_person=1, source="rows.csv"))
-    assert stream.charge != interrupted, "whoever was interrupted may still be at work, and store a release"
+    stream = start_stream(
+        ledger, charge, "replace-one", Terms(batch_rows=10, batches_per_person=1, source="rows.csv")
+    )
+    assert stream.charge != interrupted, (
+        "whoever was interrupted may still be at work, and store a release"
+    )
     with pytest.raises(LedgerError, match="already, as charge"):
         ledger.charge(charge, "replace-one")
 
@@ -207,7 +252,9 @@ def test_export_gives_the_same_bytes_and_costs_nothing(tmp_path):
 
 def test_a_charge_without_its_release_says_so(ledger):
     ledger.charge(charge_of(), "replace-one")
-    with pytest.raises(LedgerError, match="charge 1 has no release: publishing was interrupted after it was paid"):
+    with pytest.raises(
+        LedgerError, match="charge 1 has no release: publishing was interrupted after it was paid"
+    ):
         ledger.release(1)
     with pytest.raises(LedgerError, match="no charge 2"):
         ledger.release(2)
@@ -248,7 +295,10 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [b"not a database at all" * 100, b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000],
+)
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, content):
     path = tmp_path / "ledger.db"
     path.write_bytes(content)
@@ -269,7 +319,11 @@ def test_a_damaged_ledger_is_a_ledger_error_wherever_the_damage_is(ledger):
         try:
             for state in ledger.accounts():
                 assert state.spent >= 0
-            ledger.charge(charge_of(0.01, study_hash="sha256:two", dataset="data set 3"), "replace-one", again=True)
+            ledger.charge(
+                charge_of(0.01, study_hash="sha256:two", dataset="data set 3"),
+                "replace-one",
+                again=True,
+            )
         except LedgerError:
             pass
 

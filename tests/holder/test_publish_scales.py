@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from tacit.errors import BudgetError, LedgerError, ReleaseError, SignatureError, StudyError, TableError
+from tacit.errors import (
+    BudgetError,
+    LedgerError,
+    ReleaseError,
+    SignatureError,
+    StudyError,
+    TableError,
+)
 from tacit.holder import scales as module
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
@@ -14,9 +21,9 @@ from tacit.holder.scales import moments_of, publish_scales
 from tacit.holder.statistics import STEP_BITS
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release
+from tacit.release.scales import ScalesRelease
+from tacit.release.signature import new_key, verify
 from tacit.rows.table import table_of
-from tacit.scales import ScalesRelease
-from tacit.signature import new_key, verify
 from tacit.simulation import simulate_scales
 from tacit.study import Study
 
@@ -44,7 +51,10 @@ ROWS = {
 
 
 def sums(study=STUDY, rows=ROWS, **options):
-    return np.ldexp(np.array(moments_of(study, table_of(rows, study).batches(), **options), dtype=float), -STEP_BITS).tolist()
+    return np.ldexp(
+        np.array(moments_of(study, table_of(rows, study).batches(), **options), dtype=float),
+        -STEP_BITS,
+    ).tolist()
 
 
 def test_sums_are_of_clamped_values_that_are_there():
@@ -56,7 +66,12 @@ def test_the_holder_may_see_what_was_clamped():
     diagnostics = Diagnostics()
     seen = []
     sums(diagnostics=diagnostics, on_rows=seen.append)
-    assert (diagnostics.rows, diagnostics.incomplete, diagnostics.clamped, seen) == (5, 2, {"age": 1, "bmi": 1}, [5])
+    assert (diagnostics.rows, diagnostics.incomplete, diagnostics.clamped, seen) == (
+        5,
+        2,
+        {"age": 1, "bmi": 1},
+        [5],
+    )
 
 
 def test_missing_values_are_refused_where_the_study_says_so():
@@ -123,12 +138,19 @@ def test_a_study_of_two_stages_is_not_published_in_one(tmp_path):
 def test_a_holder_may_spend_less_but_not_more(tmp_path):
     with pytest.raises(StudyError, match="a holder may give less than agreed, not more"):
         publish_scales(STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", epsilon=0.5)
-    assert publish_scales(STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", epsilon=0.1, delta=1e-7).epsilon == 0.1
+    assert (
+        publish_scales(
+            STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", epsilon=0.1, delta=1e-7
+        ).epsilon
+        == 0.1
+    )
 
 
 def test_scales_are_signed_as_releases_are(tmp_path):
     public = new_key(tmp_path / "key")
-    release = publish_scales(STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", key=tmp_path / "key")
+    release = publish_scales(
+        STUDY, ROWS, holder="north", ledger=tmp_path / "ledger.db", key=tmp_path / "key"
+    )
     assert verify(ScalesRelease.from_json(release.to_json())) == public
     document = json.loads(release.to_json())
     document["columns"][0]["total"] += 1.0
@@ -144,7 +166,11 @@ RELEASE = simulate_scales(STUDY, ROWS, np.random.default_rng(1), holder="north")
 def test_a_document_reads_back_and_says_what_it_is():
     assert ScalesRelease.from_json(RELEASE.to_json()) == RELEASE
     assert RELEASE.simulated
-    assert (RELEASE.epsilon, RELEASE.delta, RELEASE.relation) == (STUDY.stages[0], 1e-6, "replace-one")
+    assert (RELEASE.epsilon, RELEASE.delta, RELEASE.relation) == (
+        STUDY.stages[0],
+        1e-6,
+        "replace-one",
+    )
 
 
 def test_a_seed_fixes_a_simulation():
@@ -155,7 +181,9 @@ def test_a_seed_fixes_a_simulation():
 def test_neither_document_is_taken_for_the_other():
     with pytest.raises(ReleaseError, match='format must be "tacit-release": this is not a release'):
         Release.from_json(RELEASE.to_json())
-    with pytest.raises(ReleaseError, match='format must be "tacit-scales": this is not a release of scales'):
+    with pytest.raises(
+        ReleaseError, match='format must be "tacit-scales": this is not a release of scales'
+    ):
         ScalesRelease.from_json(RELEASE.to_json().replace("tacit-scales", "tacit-release"))
 
 
@@ -166,10 +194,16 @@ def test_neither_document_is_taken_for_the_other():
         ({"epsilon": 1.0}, "the document: epsilon must lie between"),
         ({"mu": 0.5}, "the document: mu is impossible"),
         ({"sensitivity": 2.0}, "the document: sensitivity is impossible"),
-        ({"noise": {"count": 1.0, "total": 1.0, "square": 1.0}}, "the document: noise.count is impossible"),
+        (
+            {"noise": {"count": 1.0, "total": 1.0, "square": 1.0}},
+            "the document: noise.count is impossible",
+        ),
         ({"lattice": 3}, "the document: lattice is coarser than the noise allows"),
         ({"relation": "add-remove"}, "the document: relation must be the study's"),
-        ({"columns": []}, "the document: columns must be the study's numeric features without typical, in order"),
+        (
+            {"columns": []},
+            "the document: columns must be the study's numeric features without typical, in order",
+        ),
         ({"created": "today"}, "the document: created must be a time in UTC"),
         ({"study_hash": "sha256:0"}, "the document: study_hash does not match"),
         ({"extra": 1}, "extra: extra inputs are not permitted"),

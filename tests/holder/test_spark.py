@@ -30,7 +30,7 @@ if not shutil.which("java") and not os.environ.get("CI"):
 
 pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per process
 
-SECRET = "SECRET6614"  # noqa: S105
+SECRET = "SECRET6614"
 DOCUMENT = {
     "name": "spark-test",
     "epsilon": 1.0,
@@ -58,7 +58,9 @@ def rows(count=COUNT):
     ids = np.arange(count)
     bmi = pa.array(np.where(ids % 50 == 0, np.nan, (ids * 11 % 410) / 10), from_pandas=True)
     ward = (ids * 7 % 3 + 1).astype(str)
-    return pa.table({"age": ids * 37 % 103, "ward": ward, "bmi": bmi, "days": (ids * 13 % 3111) / 100.0})
+    return pa.table(
+        {"age": ids * 37 % 103, "ward": ward, "bmi": bmi, "days": (ids * 13 % 3111) / 100.0}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,13 @@ def same(first, second):
 @pytest.mark.parametrize("partitions", [1, 12])
 def test_the_statistics_are_those_of_a_local_table(spark, partitions):
     counted, expected, read = Diagnostics(), Diagnostics(), []
-    total = total_of(STATISTICS, STUDY, frame_of(spark, partitions=partitions), diagnostics=counted, on_rows=read.append)
+    total = total_of(
+        STATISTICS,
+        STUDY,
+        frame_of(spark, partitions=partitions),
+        diagnostics=counted,
+        on_rows=read.append,
+    )
     assert same(total, total_of(STATISTICS, STUDY, rows(), diagnostics=expected))
     assert counted == expected
     assert list(counted.clamped) == list(expected.clamped)
@@ -115,13 +123,24 @@ def test_the_scales_are_those_of_a_local_table(spark):
 
 def test_few_rows_and_none_are_tables_too(spark):
     for count in (0, 3):
-        assert same(total_of(STATISTICS, STUDY, frame_of(spark, count, 5)), total_of(STATISTICS, STUDY, rows(count)))
+        assert same(
+            total_of(STATISTICS, STUDY, frame_of(spark, count, 5)),
+            total_of(STATISTICS, STUDY, rows(count)),
+        )
 
 
 def test_names_are_taken_by_the_letter(spark):
-    document = DOCUMENT | {"features": [{"name": name, "range": [0, 100]} for name in ("a.b", "Age", "age", "`x`")]}
+    document = DOCUMENT | {
+        "features": [{"name": name, "range": [0, 100]} for name in ("a.b", "Age", "age", "`x`")]
+    }
     study = Study.from_document(document)
-    columns = {"a.b": [1.0, 2.0], "Age": [3.0, 4.0], "age": [50.0, 60.0], "`x`": [7.0, 9.0], "days": [1.0, 2.0]}
+    columns = {
+        "a.b": [1.0, 2.0],
+        "Age": [3.0, 4.0],
+        "age": [50.0, 60.0],
+        "`x`": [7.0, 9.0],
+        "days": [1.0, 2.0],
+    }
     frame = spark.createDataFrame(list(zip(*columns.values(), strict=True)), list(columns))
     assert same(total_of(STATISTICS, study, frame), total_of(STATISTICS, study, columns))
 
@@ -132,13 +151,17 @@ def test_whole_numbers_keep_all_of_the_statistics():
     there = Statistics(2**40, gram)
     back = Statistics.from_numbers(study, there.numbers)
     assert same(back, there)
-    assert vars(back).keys() == vars(there).keys() == {"n", "gram", "average"}  # a new field must travel too
+    assert (
+        vars(back).keys() == vars(there).keys() == {"n", "gram", "average"}
+    )  # a new field must travel too
 
 
 def test_a_study_that_averages_rows_needs_its_table_in_one_piece():
     averaging = Study.from_document(DOCUMENT | {"release": {"average": 2}})
     with pytest.raises(TableError, match="must be read in one piece"):
-        total_of_partitions(STATISTICS, averaging, None, diagnostics=None, on_rows=lambda _rows: None)
+        total_of_partitions(
+            STATISTICS, averaging, None, diagnostics=None, on_rows=lambda _rows: None
+        )
 
 
 # What reaches the driver.
@@ -185,15 +208,23 @@ def refusal(source, study=STUDY):
 
 def test_an_error_on_an_executor_comes_back_as_its_sentence(spark):
     frame = frame_of(spark, 1000)
-    late = frame.selectExpr("age", f"CASE WHEN age = 77 THEN '{SECRET}' ELSE ward END AS ward", "bmi", "days")
+    late = frame.selectExpr(
+        "age", f"CASE WHEN age = 77 THEN '{SECRET}' ELSE ward END AS ward", "bmi", "days"
+    )
     assert refusal(late).startswith("column 'ward' holds a level that the study does not list")
-    assert "'bmi' must hold numbers" in refusal(frame.selectExpr("age", "ward", "current_date() AS bmi", "days"))
-    assert "'bmi' must hold numbers" in refusal(frame.selectExpr("age", "ward", f"named_struct('a', '{SECRET}') AS bmi", "days"))
+    assert "'bmi' must hold numbers" in refusal(
+        frame.selectExpr("age", "ward", "current_date() AS bmi", "days")
+    )
+    assert "'bmi' must hold numbers" in refusal(
+        frame.selectExpr("age", "ward", f"named_struct('a', '{SECRET}') AS bmi", "days")
+    )
     assert "missing values" in refusal(frame, Study.from_document(DOCUMENT | {"missing": "refuse"}))
 
 
 def test_an_error_inside_spark_is_not_quoted(spark, tmp_path):
-    frame = frame_of(spark, 1000).selectExpr("CAST(concat(ward, 'SECRET', '6614') AS INT) AS age", "ward", "bmi", "days")
+    frame = frame_of(spark, 1000).selectExpr(
+        "CAST(concat(ward, 'SECRET', '6614') AS INT) AS age", "ward", "bmi", "days"
+    )
     with pytest.raises(TableError, match="Spark could not read the table") as caught:
         publish(STUDY, frame, holder="north", ledger=tmp_path / "ledger.db")
     assert SECRET not in str(caught.value)
@@ -254,11 +285,29 @@ def test_a_killed_executor_changes_nothing(spark, tmp_path):
 
 
 def command(folder, *arguments):
-    program = [sys.executable, "-c", "from tacit.cli import main; main()", "publish", "study.toml", *arguments, "--holder", "north"]
-    environment = os.environ | {"TACIT_LEDGER": str(folder / "ledger.db"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    program = [
+        sys.executable,
+        "-c",
+        "from tacit.cli import main; main()",
+        "publish",
+        "study.toml",
+        *arguments,
+        "--holder",
+        "north",
+    ]
+    environment = os.environ | {
+        "TACIT_LEDGER": str(folder / "ledger.db"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     environment.pop("PYSPARK_PYTHON", None)
     return subprocess.run(
-        [*program, "--out", "north.json"], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
+        [*program, "--out", "north.json"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
 
@@ -276,7 +325,14 @@ def test_the_command_reads_a_folder_of_parquet_files(tmp_path):
     (tmp_path / "stays").mkdir()
     for part in range(3):
         pq.write_table(rows().slice(part * 1000, 1000), tmp_path / "stays" / f"{part}.parquet")
-    done = command(tmp_path, "--spark-table", f"parquet.`{tmp_path}/stays`", "--spark-master", "local[2]", "--json")
+    done = command(
+        tmp_path,
+        "--spark-table",
+        f"parquet.`{tmp_path}/stays`",
+        "--spark-master",
+        "local[2]",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["epsilon_left"] == 0
     assert Release.load(tmp_path / "north.json").n == 3000
@@ -289,12 +345,16 @@ def test_the_command_shows_no_value_when_spark_fails(tmp_path):
     levels = rows(100).set_column(1, "ward", pa.array([SECRET] * 100))
     for name, table in (("a", rows(100)), ("b", levels)):
         pq.write_table(table, tmp_path / "stays" / f"{name}.parquet")
-    done = command(tmp_path, "--spark-table", f"parquet.`{tmp_path}/stays`", "--spark-master", "local[2]")
+    done = command(
+        tmp_path, "--spark-table", f"parquet.`{tmp_path}/stays`", "--spark-master", "local[2]"
+    )
     assert done.returncode == 2
     assert "column 'ward' holds a level" in done.stderr
     other = rows(100).set_column(0, "age", pa.array([SECRET] * 100))
     pq.write_table(other, tmp_path / "stays" / "b.parquet")
-    failed = command(tmp_path, "--spark-table", f"parquet.`{tmp_path}/stays`", "--spark-master", "local[2]")
+    failed = command(
+        tmp_path, "--spark-table", f"parquet.`{tmp_path}/stays`", "--spark-master", "local[2]"
+    )
     assert failed.returncode == 2
     absent = command(tmp_path, "--spark-table", "no.such_table")
     assert "Spark has no table 'no.such_table'" in absent.stderr
@@ -306,4 +366,6 @@ def test_the_command_shows_no_value_when_spark_fails(tmp_path):
 def test_a_missing_extra_is_named():
     code = "import sys; sys.modules['pyspark'] = None; from tacit.holder.spark import spark_table; spark_table('x')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1].endswith("TableError: Spark tables need the extra spark: pip install 'tacit[spark]'")
+    assert done.stderr.splitlines()[-1].endswith(
+        "TableError: Spark tables need the extra spark: pip install 'tacit[spark]'"
+    )

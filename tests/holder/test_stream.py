@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import BudgetError, LedgerError, ReleaseError, StudyError, TableError
-from tacit.holder import stream as streaming
+from tacit.holder.charge import Purpose
 from tacit.holder.ledger import _SCHEMA, Ledger
-from tacit.holder.log_file import open_log
-from tacit.holder.publish import Purpose, publish
+from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
-from tacit.holder.stream_ledger import Batch, Terms, find_stream, record_batch
+from tacit.holder.stream import publish as streaming
+from tacit.holder.stream.ledger import Batch, Terms, find_stream, record_batch
+from tacit.holder.stream.log import open_log
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release
-from tacit.release_log import Entry, LogReader
+from tacit.release.log import Entry, LogReader
+from tacit.release.signature import new_key, verify
 from tacit.rows.arriving import Text
-from tacit.signature import new_key, verify
 from tacit.study import Study
 
 PLAIN = {
@@ -49,7 +50,12 @@ def run(tmp_path):
     """Run a stream in a house with a ledger and a log."""
 
     def runs(batches, study=STUDY, **options):
-        options = {"holder": "north", "batch_rows": 30, "ledger": tmp_path / "ledger.db", "log": tmp_path / "north.log"} | options
+        options = {
+            "holder": "north",
+            "batch_rows": 30,
+            "ledger": tmp_path / "ledger.db",
+            "log": tmp_path / "north.log",
+        } | options
         return tacit.stream(study, batches, **options)
 
     runs.ledger, runs.log = Ledger(tmp_path / "ledger.db"), tmp_path / "north.log"
@@ -62,7 +68,13 @@ def logged(path):
 
 def written(path, rows, header="x,y\n"):
     with path.open("a", encoding="utf-8") as file:
-        file.write(header + "".join(f"{x},{y}\n" for x, y in zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True)))
+        file.write(
+            header
+            + "".join(
+                f"{x},{y}\n"
+                for x, y in zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True)
+            )
+        )
 
 
 # Batches.
@@ -70,7 +82,9 @@ def written(path, rows, header="x,y\n"):
 
 @settings(max_examples=12, deadline=None)
 @given(cuts=st.lists(st.integers(0, 100), max_size=10), batch_rows=st.integers(1, 120))
-def test_any_pieces_give_the_exact_statistics_of_the_same_batches(tmp_path_factory, cuts, batch_rows):
+def test_any_pieces_give_the_exact_statistics_of_the_same_batches(
+    tmp_path_factory, cuts, batch_rows
+):
     folder, found, privatise = tmp_path_factory.mktemp("split"), [], streaming.privatise
 
     def looks(study, statistics, purpose):
@@ -79,9 +93,16 @@ def test_any_pieces_give_the_exact_statistics_of_the_same_batches(tmp_path_facto
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streaming, "privatise", looks)
-        options = {"holder": "n", "ledger": folder / "l.db", "log": folder / "n.log", "publish_rest": True}
+        options = {
+            "holder": "n",
+            "ledger": folder / "l.db",
+            "log": folder / "n.log",
+            "publish_rest": True,
+        }
         tacit.stream(STUDY, pieces(*sorted([0, *cuts, 100])), batch_rows=batch_rows, **options)
-    wanted = [statistics_of(STUDY, [ROWS.slice(start, batch_rows)]) for start in range(0, 100, batch_rows)]
+    wanted = [
+        statistics_of(STUDY, [ROWS.slice(start, batch_rows)]) for start in range(0, 100, batch_rows)
+    ]
     assert [one.n for one in found] == [one.n for one in wanted]
     assert all((one.gram == other.gram).all() for one, other in zip(found, wanted, strict=True))
 
@@ -122,7 +143,12 @@ def test_a_file_keeps_its_place_and_loses_nothing(run, tmp_path):
     assert (report.published, report.waiting, report.lost) == (1, 5, [])
     assert run(Text(STUDY, path, idle=0), publish_rest=True).rows == 5
     assert logged(run.log) == [(1, 30), (2, 30), (3, 30), (4, 5)]
-    assert [(b["first_row"], b["last_row"]) for b in batches(run.ledger)] == [(1, 30), (31, 60), (61, 90), (91, 95)]
+    assert [(b["first_row"], b["last_row"]) for b in batches(run.ledger)] == [
+        (1, 30),
+        (31, 60),
+        (61, 90),
+        (91, 95),
+    ]
 
 
 def batches(ledger):
@@ -193,7 +219,9 @@ def test_a_person_in_several_batches_is_paid_for(run):
     assert entry.release.epsilon == STUDY.epsilon
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-15), (0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-3), (10.0, 0.1)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-3, 1e-15), (0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-3), (10.0, 0.1)]
+)
 def test_a_limit_of_what_a_stream_costs_admits_it_however_often_a_person_comes(epsilon, delta):
     study = Study.from_document(PLAIN | {"epsilon": epsilon, "delta": delta})
     for count in range(2, 20):
@@ -220,7 +248,15 @@ def test_a_study_is_published_as_a_table_or_as_a_stream(run):
 
 
 @pytest.mark.parametrize(
-    "other", [{"batch_rows": 31}, {"holder": "south"}, {"epsilon": 0.5}, {"delta": 1e-7}, {"batches_per_person": 2}], ids=str
+    "other",
+    [
+        {"batch_rows": 31},
+        {"holder": "south"},
+        {"epsilon": 0.5},
+        {"delta": 1e-7},
+        {"batches_per_person": 2},
+    ],
+    ids=str,
 )
 def test_a_stream_keeps_to_its_terms(run, other):
     run(pieces(0, 60))
@@ -232,7 +268,9 @@ def test_a_stream_keeps_to_its_terms(run, other):
 def test_a_stream_keeps_to_its_source(run, tmp_path):
     run(pieces(0, 60))
     written(tmp_path / "rows.csv", ROWS)
-    with pytest.raises(LedgerError, match="source: data set 'default' has a stream of this study with '-'"):
+    with pytest.raises(
+        LedgerError, match="source: data set 'default' has a stream of this study with '-'"
+    ):
         run(Text(STUDY, tmp_path / "rows.csv", idle=0))
 
 
@@ -262,7 +300,9 @@ def test_what_cannot_be_streamed_is_found_before_it_is_paid(run, tmp_path, chang
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.csv.gz"])
 def test_a_file_that_has_no_lines_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"PAR1")
-    with pytest.raises(TableError, match="stream a CSV file, or publish this one with `tacit publish`"):
+    with pytest.raises(
+        TableError, match="stream a CSV file, or publish this one with `tacit publish`"
+    ):
         Text(STUDY, tmp_path / name, idle=0)
 
 
@@ -286,11 +326,16 @@ def test_an_old_ledger_is_opened_and_goes_on(run):
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA application_id = {0x7AC17}")
         database.execute("INSERT INTO dataset VALUES ('old', 'replace-one', 1.0, 1e-6)")
-        database.execute("INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, '2026-01-31T09:30:00Z', 'text')")
+        database.execute(
+            "INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, '2026-01-31T09:30:00Z', 'text')"
+        )
         database.commit()
     assert run.ledger.release(1) == "text"
     run(pieces(0, 60))
-    assert [(a.dataset, a.charges[0].batches) for a in run.ledger.accounts()] == [("default", 2), ("old", None)]
+    assert [(a.dataset, a.charges[0].batches) for a in run.ledger.accounts()] == [
+        ("default", 2),
+        ("old", None),
+    ]
 
 
 def test_the_ledger_gives_the_log_again(run):
@@ -317,7 +362,9 @@ def test_a_log_that_was_cut_is_mended_from_the_ledger(run, kept):
     if kept == "gone":
         run.log.unlink()
     else:
-        run.log.write_bytes(whole[: whole.index(b"\n") + 1 if kept == "line" else int(kept * len(whole))])
+        run.log.write_bytes(
+            whole[: whole.index(b"\n") + 1 if kept == "line" else int(kept * len(whole))]
+        )
     report = run([])
     assert run.log.read_bytes() == whole
     assert report.mended == {0.0: 3, 0.2: 3, 0.5: 2, 0.99: 1, "line": 2, "gone": 3}[kept]
@@ -328,7 +375,12 @@ def test_a_log_that_was_cut_is_mended_from_the_ledger(run, kept):
 def test_a_log_that_holds_something_else_is_refused_and_left_alone(run, change):
     run(pieces(0, 90))
     whole = run.log.read_bytes()
-    changed = {"first": b"x" + whole[1:], "last": whole[:-2] + b"!\n", "longer": whole + b"{", "other": b"notes\n"}[change]
+    changed = {
+        "first": b"x" + whole[1:],
+        "last": whole[:-2] + b"!\n",
+        "longer": whole + b"{",
+        "other": b"notes\n",
+    }[change]
     run.log.write_bytes(changed)
     with pytest.raises(ReleaseError, match="holds something else than this stream's releases"):
         run(pieces(90, 100))
@@ -362,8 +414,10 @@ def test_a_log_that_cannot_grow_says_where_the_batch_is(run, monkeypatch):
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.holder.log_file.os.write", full)
-        with pytest.raises(ReleaseError, match="the ledger has the batch, and a later run will log it"):
+        patch.setattr("tacit.holder.stream.log.os.write", full)
+        with pytest.raises(
+            ReleaseError, match="the ledger has the batch, and a later run will log it"
+        ):
             run(pieces(0, 30))
     assert run([]).mended == 1
     assert logged(run.log) == [(1, 30)]
@@ -384,7 +438,16 @@ def test_a_line_reads_back_and_holds_the_release_as_its_file_would(run):
 
 @pytest.mark.parametrize(
     "change",
-    [{"format": "x"}, {"version": 2}, {"batch": 0}, {"batch": True}, {"batch": "1"}, {"stream": "a b"}, {"release": []}, {"more": 1}],
+    [
+        {"format": "x"},
+        {"version": 2},
+        {"batch": 0},
+        {"batch": True},
+        {"batch": "1"},
+        {"stream": "a b"},
+        {"release": []},
+        {"more": 1},
+    ],
     ids=str,
 )
 def test_a_changed_line_is_refused_with_its_place(run, change):

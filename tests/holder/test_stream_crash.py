@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture
 def quick_folder(tmp_path):
     """A folder in memory where there is one: a kill does not care, and thousands of durable writes are then quick."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")
     if not memory.is_dir():
         yield tmp_path
         return
@@ -22,7 +22,13 @@ def quick_folder(tmp_path):
 
 def run(work, folder):
     script = Path(__file__).with_name("stream_crashing.py")
-    done = subprocess.run([sys.executable, script, work, folder], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, script, work, folder],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

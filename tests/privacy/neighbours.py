@@ -19,15 +19,26 @@ from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.study import Study
 
 
-def make_study(features: int = 2, levels: tuple[int, ...] = (), *, seed: int = 0, **fields) -> Study:
+def make_study(
+    features: int = 2, levels: tuple[int, ...] = (), *, seed: int = 0, **fields
+) -> Study:
     """A study with awkward numeric ranges and, after them, categorical features of so many levels."""
     rng = np.random.default_rng(seed)
     spans = 10.0 ** rng.integers(-3, 7, features + 1)
     lows = rng.normal(size=features + 1) * spans
     ranges = [(float(low), float(low + span)) for low, span in zip(lows, spans, strict=True)]
     columns = [{"name": f"x{i}", "range": bounds} for i, bounds in enumerate(ranges[:-1])]
-    columns += [{"name": f"c{i}", "levels": [f"level {k}" for k in range(count)]} for i, count in enumerate(levels)]
-    document = {"name": "test", "epsilon": 1.0, "delta": 1e-5, "response": {"name": "y", "range": ranges[-1]}, "features": columns}
+    columns += [
+        {"name": f"c{i}", "levels": [f"level {k}" for k in range(count)]}
+        for i, count in enumerate(levels)
+    ]
+    document = {
+        "name": "test",
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "response": {"name": "y", "range": ranges[-1]},
+        "features": columns,
+    }
     return Study.from_document(document | fields)
 
 
@@ -39,7 +50,9 @@ def table(study: Study, rows: np.ndarray) -> pa.RecordBatch:
             low, high = feature.range
             columns[feature.name] = pa.array(low + (high - low) * (column + 1) / 2)
         else:
-            columns[feature.name] = pa.array([feature.all_levels[int(k)] if k >= 0 else None for k in column], pa.string())
+            columns[feature.name] = pa.array(
+                [feature.all_levels[int(k)] if k >= 0 else None for k in column], pa.string()
+            )
     return pa.record_batch(columns)
 
 
@@ -52,10 +65,16 @@ def distance(study: Study, first: Statistics, second: Statistics) -> float:
     """Weighted L2 distance of two statistics, from the exact difference of their whole numbers."""
     d, weights = study.d, study.form.weights
     step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS) / first.average
-    parts = [np.linalg.norm(step[:d, :d]), weights.response * np.linalg.norm(step[:d, d]), weights.square * step[d, d]]
+    parts = [
+        np.linalg.norm(step[:d, :d]),
+        weights.response * np.linalg.norm(step[:d, d]),
+        weights.square * step[d, d],
+    ]
     parts.append(weights.count * (first.n - second.n))
     if weights.eigenvalue:
-        smallest = [np.linalg.eigvalsh(each.xtx())[0] if each.n else 0.0 for each in (first, second)]
+        smallest = [
+            np.linalg.eigvalsh(each.xtx())[0] if each.n else 0.0 for each in (first, second)
+        ]
         parts.append(weights.eigenvalue * (smallest[0] - smallest[1]))
     return math.hypot(*parts)
 
@@ -71,15 +90,21 @@ class Pair(NamedTuple):
         others = np.empty((0, len(self.first))) if others is None else others
         with_first = statistics(study, np.vstack([others, self.first]))
         rest = others if self.second is None else np.vstack([self.second, others])
-        return distance(study, with_first, statistics(study, rest) if len(rest) else Statistics.zero(study.d))
+        return distance(
+            study, with_first, statistics(study, rest) if len(rest) else Statistics.zero(study.d)
+        )
 
 
-def worst_pair(study: Study, rng: np.random.Generator, *, rounds: int = 40, width: int = 120) -> Pair:
+def worst_pair(
+    study: Study, rng: np.random.Generator, *, rounds: int = 40, width: int = 120
+) -> Pair:
     """The neighbours found to differ most."""
     starts = np.vstack([_proofs_rows(study, rng), _random_rows(study, rng, 4 * width)])
     first, second = _best(study, starts, starts)
     for scale in np.geomspace(0.5, 1e-4, rounds):
-        first, second = _best(study, _moves(study, rng, first, scale, width), _moves(study, rng, second, scale, width))
+        first, second = _best(
+            study, _moves(study, rng, first, scale, width), _moves(study, rng, second, scale, width)
+        )
     return Pair(first, second if study.relation == "replace-one" else None)
 
 
@@ -129,7 +154,10 @@ def _cosine(study: Study) -> float:
 
 
 def _parallel_response(study: Study) -> float:
-    w, v = study.response_weight * study.row_radius, study.form.weights.square * study.response_bound
+    w, v = (
+        study.response_weight * study.row_radius,
+        study.form.weights.square * study.response_bound,
+    )
     return (1 - math.sqrt(1 - 2 * (w / v) ** 2)) / 2 if v * v > 2 * w * w else 0.5
 
 
@@ -137,8 +165,14 @@ def _random_rows(study: Study, rng: np.random.Generator, count: int) -> np.ndarr
     """Directions on the sphere at lengths about R, corners, values far outside the ranges, and incomplete rows."""
     width = len(study.features) + 1
     rows = rng.normal(size=(count, width))
-    rows *= study.row_radius * rng.uniform(0.9, 1.5, (count, 1)) / np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-9)
-    rows[:, -1] = rng.choice([-2.0, -1.0, -study.response_bound, 0.0, 0.3, study.response_bound, 1.0, 2.0], count)
+    rows *= (
+        study.row_radius
+        * rng.uniform(0.9, 1.5, (count, 1))
+        / np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-9)
+    )
+    rows[:, -1] = rng.choice(
+        [-2.0, -1.0, -study.response_bound, 0.0, 0.3, study.response_bound, 1.0, 2.0], count
+    )
     kinds = np.arange(count) % 4
     corners = rng.choice([-1.0, 0.0, 1.0], (count, width), p=[0.45, 0.1, 0.45])
     rows[kinds == 1, :-1] = corners[kinds == 1, :-1]
@@ -157,10 +191,16 @@ def _with_levels(study: Study, rng: np.random.Generator, rows: np.ndarray) -> np
     return rows
 
 
-def _moves(study: Study, rng: np.random.Generator, row: np.ndarray, scale: float, count: int) -> np.ndarray:
+def _moves(
+    study: Study, rng: np.random.Generator, row: np.ndarray, scale: float, count: int
+) -> np.ndarray:
     """The row itself and random moves of some of its coordinates."""
     rows = np.repeat(row[None], count, axis=0)
-    step = rng.normal(size=rows.shape) * scale * (rng.random(rows.shape) < rng.uniform(0.2, 1.0, (count, 1)))
+    step = (
+        rng.normal(size=rows.shape)
+        * scale
+        * (rng.random(rows.shape) < rng.uniform(0.2, 1.0, (count, 1)))
+    )
     rows = rows + step * min(1.0, study.row_radius)
     for i, feature in enumerate(study.features):
         if feature.levels is not None:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from neighbours import worst_pair
 
-from tacit.columns import GRID
 from tacit.holder.encode import Encoder
 from tacit.rows.design import Design
 from tacit.study import Study
+from tacit.study.grid import GRID
 
 RELATIONS = ["replace-one", "add-remove"]
 TYPICAL = [None, 0.9, 0.35]
@@ -18,7 +18,13 @@ TYPICAL = [None, 0.9, 0.35]
 
 
 def study_of(features, **fields):
-    document = {"name": "derived", "epsilon": 1.0, "delta": 1e-5, "response": {"name": "y", "range": [0.0, 1.0]}, "features": features}
+    document = {
+        "name": "derived",
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "response": {"name": "y", "range": [0.0, 1.0]},
+        "features": features,
+    }
     return Study.from_document(document | fields)
 
 
@@ -32,9 +38,20 @@ def derived_study(seed, **release):
         columns.append({"name": f"x{k}", "range": [low, high]})
         if share is not None:
             start = rng.uniform(0, 1 - share)
-            columns[-1]["typical"] = [low + start * (high - low), low + (start + share) * (high - low)]
-    columns += [{"name": f"c{k}", "levels": [f"level {level}" for level in range(2 + k)]} for k in range(2)]
-    every = [["x0"], ["x1", "c0"], [{"of": "x0", "degree": 2}], [{"of": "x1", "function": "log"}], ["x0", "x1"]]
+            columns[-1]["typical"] = [
+                low + start * (high - low),
+                low + (start + share) * (high - low),
+            ]
+    columns += [
+        {"name": f"c{k}", "levels": [f"level {level}" for level in range(2 + k)]} for k in range(2)
+    ]
+    every = [
+        ["x0"],
+        ["x1", "c0"],
+        [{"of": "x0", "degree": 2}],
+        [{"of": "x1", "function": "log"}],
+        ["x0", "x1"],
+    ]
     every += [
         [{"of": "x2", "degree": 3, "centred": False}],
         [{"of": "c1", "every_level": True}],
@@ -47,7 +64,9 @@ def derived_study(seed, **release):
         relation=RELATIONS[seed % 2],
         intercept=bool(seed // 2 % 2),
         missing=["drop", "impute"][seed % 2],
-        response={"name": "y", "range": [0.5, 30.0]} | ({"function": "log"} if seed % 3 == 0 else {}) | {"centred": seed % 4 > 0},
+        response={"name": "y", "range": [0.5, 30.0]}
+        | ({"function": "log"} if seed % 3 == 0 else {})
+        | {"centred": seed % 4 > 0},
         terms=[{"product": product} for product in every],
         release=release,
     )
@@ -65,9 +84,16 @@ def test_no_exchange_moves_a_study_with_derived_columns_further_than_it_says(see
 def test_polynomials_alone_come_close_to_the_bound():
     """1, x and P_2(x) on the unit sphere: the search must find almost all of the bound, or it would show nothing."""
     columns = [{"name": "x", "range": [-1.0, 1.0]}, {"name": "z", "range": [-1.0, 1.0]}]
-    terms = [{"product": product} for product in (["x"], [{"of": "x", "degree": 2}], ["z"], ["x", "z"])]
-    study = study_of(columns, terms=terms, intercept=False, release={"row_radius": 0.5, "response_bound": 1.0})
-    share = worst_pair(study, np.random.default_rng(0), rounds=25).change(study) / study.form.sensitivity
+    terms = [
+        {"product": product} for product in (["x"], [{"of": "x", "degree": 2}], ["z"], ["x", "z"])
+    ]
+    study = study_of(
+        columns, terms=terms, intercept=False, release={"row_radius": 0.5, "response_bound": 1.0}
+    )
+    share = (
+        worst_pair(study, np.random.default_rng(0), rounds=25).change(study)
+        / study.form.sensitivity
+    )
     assert 0.95 < share <= 1
 
 
@@ -76,11 +102,32 @@ def test_derived_columns_stay_within_their_limits_for_any_value(seed):
     """Before shrinking each column, and after it each row, in whole numbers; values far outside every range included."""
     study = derived_study(seed, row_radius=4.0)
     rng = np.random.default_rng(seed)
-    edges = [end for feature in study.features if feature.range for end in (*feature.range, *(feature.typical or ()))]
-    extremes = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), 0.0, -1e300, 1e300, np.inf, -np.inf, 1e-300]
+    edges = [
+        end
+        for feature in study.features
+        if feature.range
+        for end in (*feature.range, *(feature.typical or ()))
+    ]
+    extremes = [
+        *edges,
+        *np.nextafter(edges, np.inf),
+        *np.nextafter(edges, -np.inf),
+        0.0,
+        -1e300,
+        1e300,
+        np.inf,
+        -np.inf,
+        1e-300,
+    ]
     count = 5000
-    columns = {feature.name: rng.choice(extremes, count) for feature in study.features if feature.range}
-    columns |= {feature.name: rng.choice(feature.all_levels, count) for feature in study.features if feature.range is None}
+    columns = {
+        feature.name: rng.choice(extremes, count) for feature in study.features if feature.range
+    }
+    columns |= {
+        feature.name: rng.choice(feature.all_levels, count)
+        for feature in study.features
+        if feature.range is None
+    }
     batch = pa.record_batch(columns | {"y": rng.choice(extremes, count)})
     [block] = Design(study, response=True, unit=GRID).blocks(batch, count)
     row = int(study.intercept)

@@ -9,7 +9,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, compose, delta_at, epsilon_of, mu_of, multiplier, remaining
+from tacit.privacy.gaussian import (
+    DELTA_RANGE,
+    EPSILON_RANGE,
+    compose,
+    delta_at,
+    epsilon_of,
+    mu_of,
+    multiplier,
+    remaining,
+)
 
 EPSILONS = np.geomspace(*EPSILON_RANGE, 13).clip(*EPSILON_RANGE).tolist()
 DELTAS = np.geomspace(*DELTA_RANGE, 11).clip(*DELTA_RANGE).tolist()
@@ -22,7 +31,9 @@ def exact_delta(epsilon: float, mu: float | mpmath.mpf) -> mpmath.mpf:
     """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) to sixty digits; the arguments are taken as the exact numbers they are."""
     with mpmath.workdps(60):
         epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
-        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+            -mu / 2 - epsilon / mu
+        )
 
 
 def inverse(value: float) -> mpmath.mpf:
@@ -44,14 +55,19 @@ def test_the_multiplier_is_never_too_small_and_hardly_too_large(epsilon):
     for delta in DELTAS:
         mu = inverse(multiplier(epsilon, delta))
         assert exact_delta(epsilon, mu) <= delta
-        assert exact_delta(epsilon, mu * (1 + mpmath.mpf("1e-9"))) > delta, "more than 1e-9 of noise is wasted"
+        assert exact_delta(epsilon, mu * (1 + mpmath.mpf("1e-9"))) > delta, (
+            "more than 1e-9 of noise is wasted"
+        )
         assert exact_delta(epsilon, mu_of(epsilon, delta)) <= delta
 
 
 def test_random_budgets_land_on_the_private_side():
-    budgets = random.Random(7)  # noqa: S311  (a seed on purpose)
+    budgets = random.Random(7)
     for _ in range(300):
-        epsilon, delta = (math.exp(budgets.uniform(*map(math.log, bounds))) for bounds in (EPSILON_RANGE, DELTA_RANGE))
+        epsilon, delta = (
+            math.exp(budgets.uniform(*map(math.log, bounds)))
+            for bounds in (EPSILON_RANGE, DELTA_RANGE)
+        )
         assert exact_delta(epsilon, inverse(multiplier(epsilon, delta))) <= delta
 
 
@@ -68,7 +84,9 @@ def test_delta_at_the_edges():
     assert delta_at(0.0, 1.0) == pytest.approx(math.erf(1 / math.sqrt(8)), rel=1e-14)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "expected"), [(1.0, 1e-5, 3.7306), (1.0, 1 / 7655, 3.1185)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "expected"), [(1.0, 1e-5, 3.7306), (1.0, 1 / 7655, 3.1185)]
+)
 def test_reference_multipliers(epsilon, delta, expected):
     assert multiplier(epsilon, delta) == pytest.approx(expected, abs=5e-5)
 
@@ -76,7 +94,9 @@ def test_reference_multipliers(epsilon, delta, expected):
 def test_the_published_codes_noise_is_really_epsilon_2_34():
     epsilon = epsilon_of(1 / PUBLISHED, 1 / 7655)
     assert epsilon == pytest.approx(2.340, abs=5e-4)
-    assert epsilon == pytest.approx(dp_accounting.get_epsilon_gaussian(PUBLISHED, 1 / 7655), rel=1e-8)
+    assert epsilon == pytest.approx(
+        dp_accounting.get_epsilon_gaussian(PUBLISHED, 1 / 7655), rel=1e-8
+    )
 
 
 def test_mu_and_epsilon_are_inverse_and_both_round_to_the_private_side():

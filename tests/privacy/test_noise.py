@@ -12,7 +12,8 @@ import pytest
 from neighbours import Pair, distance, make_study, statistics
 from scipy import stats
 
-from tacit.holder.publish import Purpose, _perturb, privatise
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import perturb, privatise
 from tacit.holder.statistics import STEP_BITS, Statistics
 from tacit.privacy.gaussian import epsilon_of, mu_of, multiplier
 from tacit.privacy.mechanism import LATTICE_BITS, calibrate
@@ -23,10 +24,17 @@ from tacit.simulation import seeded, simulate
 FALSE_ALARM = 1e-9
 PURPOSE = Purpose("holder")
 STUDIES = {
-    "replace-one": make_study(2, intercept=True, release={"response_weight": 0.6, "response_bound": 0.5}),
-    "triangular": make_study(3, intercept=False, release={"response_weight": 3.0, "noise": "triangular"}),
+    "replace-one": make_study(
+        2, intercept=True, release={"response_weight": 0.6, "response_bound": 0.5}
+    ),
+    "triangular": make_study(
+        3, intercept=False, release={"response_weight": 3.0, "noise": "triangular"}
+    ),
     "add-remove": make_study(
-        2, intercept=False, relation="add-remove", release={"count": "noisy", "response_square": True, "smallest_eigenvalue": True}
+        2,
+        intercept=False,
+        relation="add-remove",
+        release={"count": "noisy", "response_square": True, "smallest_eigenvalue": True},
     ),
 }
 
@@ -34,8 +42,16 @@ STUDIES = {
 def entries(release: Release) -> list[float]:
     """Everything that carries noise, each entry of the symmetric X'X once."""
     d = release.study.d
-    values = [release.xtx[i][i] for i in range(d)] + [release.xtx[i][k] for i in range(d) for k in range(i + 1, d)] + list(release.xty)
-    extra = [release.yty, release.n if release.study.count == "noisy" else None, release.smallest_eigenvalue]
+    values = (
+        [release.xtx[i][i] for i in range(d)]
+        + [release.xtx[i][k] for i in range(d) for k in range(i + 1, d)]
+        + list(release.xty)
+    )
+    extra = [
+        release.yty,
+        release.n if release.study.count == "noisy" else None,
+        release.smallest_eigenvalue,
+    ]
     return values + [value for value in extra if value is not None]
 
 
@@ -47,8 +63,17 @@ def stated_sds(study) -> np.ndarray:
     d, form = study.d, study.form
     sd = multiplier(study.epsilon, study.delta) * form.sensitivity
     off_diagonal = sd / math.sqrt(2) if form.shape == "frobenius" else sd
-    weights = [weight for weight in (form.weights.square, form.weights.count, form.weights.eigenvalue) if weight]
-    sds = [sd] * d + [off_diagonal] * (d * (d - 1) // 2) + [sd / form.weights.response] * d + [sd / weight for weight in weights]
+    weights = [
+        weight
+        for weight in (form.weights.square, form.weights.count, form.weights.eigenvalue)
+        if weight
+    ]
+    sds = (
+        [sd] * d
+        + [off_diagonal] * (d * (d - 1) // 2)
+        + [sd / form.weights.response] * d
+        + [sd / weight for weight in weights]
+    )
     return np.array(sds)
 
 
@@ -56,11 +81,19 @@ def assert_independent_standard_normals(draws: np.ndarray) -> None:
     """Means by z-tests; variances and correlations by χ²-tests of the columns, and of (a ± b)/√2 for each two of them."""
     count, width = draws.shape
     i, k = np.triu_indices(width, 1)
-    combinations = np.hstack([draws, (draws[:, i] + draws[:, k]) / math.sqrt(2), (draws[:, i] - draws[:, k]) / math.sqrt(2)])
+    combinations = np.hstack(
+        [
+            draws,
+            (draws[:, i] + draws[:, k]) / math.sqrt(2),
+            (draws[:, i] - draws[:, k]) / math.sqrt(2),
+        ]
+    )
     level = FALSE_ALARM / (width + combinations.shape[1])
     squares = np.sum(combinations**2, axis=0)
     low, high = stats.chi2.ppf(level / 2, count), stats.chi2.isf(level / 2, count)
-    assert np.all((low < squares) & (squares < high)), f"variances {squares / count} outside {low / count:.3f}..{high / count:.3f}"
+    assert np.all((low < squares) & (squares < high)), (
+        f"variances {squares / count} outside {low / count:.3f}..{high / count:.3f}"
+    )
     assert np.all(np.abs(draws.mean(axis=0)) * math.sqrt(count) < stats.norm.isf(level / 2))
 
 
@@ -71,8 +104,10 @@ def assert_independent_standard_normals(draws: np.ndarray) -> None:
 def test_releases_carry_the_stated_covariance(name):
     """2,000 releases of an empty table: limits at about ±22 % of each variance, ±0.2 for each correlation."""
     study = STUDIES[name]
-    draws = np.array([entries(privatise(study, Statistics.zero(study.d), PURPOSE)) for _ in range(2000)])
-    assert draws.shape[1] == study.form.entries
+    draws = np.array(
+        [entries(privatise(study, Statistics.zero(study.d), PURPOSE)) for _ in range(2000)]
+    )
+    assert draws.shape[1] == study.form.layout.entries
     assert_independent_standard_normals(draws / stated_sds(study))
 
 
@@ -81,7 +116,9 @@ def test_seeded_releases_carry_it_too_and_say_that_they_are_simulated(name):
     study, sampler = STUDIES[name], seeded(np.random.default_rng(5))
     releases = [privatise(study, Statistics.zero(study.d), PURPOSE, sampler) for _ in range(1000)]
     assert all(release.simulated and "protects nobody" in release.mechanism for release in releases)
-    assert_independent_standard_normals(np.array([entries(release) for release in releases]) / stated_sds(study))
+    assert_independent_standard_normals(
+        np.array([entries(release) for release in releases]) / stated_sds(study)
+    )
 
 
 @pytest.mark.slow
@@ -90,7 +127,12 @@ def test_a_hundred_thousand_draws_carry_the_stated_covariance(name):
     """The same through the part of `privatise` that adds noise: limits at about ±3 %."""
     study = STUDIES[name]
     mechanism, sds = study.mechanism(), stated_sds(study)
-    draws = np.array([_perturb([([0] * 100_000, sd)], mechanism.lattice, secure_noise) for sd in sds.tolist()]).T
+    draws = np.array(
+        [
+            perturb([0] * 100_000, [sd] * 100_000, mechanism.lattice, secure_noise)
+            for sd in sds.tolist()
+        ]
+    ).T
     assert_independent_standard_normals(draws * 2.0**mechanism.lattice / sds)
 
 
@@ -98,7 +140,9 @@ def test_only_simulated_releases_are_marked_so():
     study = STUDIES["replace-one"]
     rows = np.column_stack([np.zeros((3, 2)), np.ones(3)])
     assert not privatise(study, statistics(study, rows), PURPOSE).simulated
-    first, second = (simulate(study, rows, np.random.default_rng(seed), holder="h") for seed in (1, 1))
+    first, second = (
+        simulate(study, rows, np.random.default_rng(seed), holder="h") for seed in (1, 1)
+    )
     assert first.simulated
     assert first.xtx == second.xtx
 
@@ -145,11 +189,13 @@ def test_noise_follows_the_order_of_its_scales():
 @pytest.mark.parametrize("name", STUDIES)
 def test_what_is_released_is_on_the_lattice_and_finer_than_the_noise(name):
     study = STUDIES[name]
-    rows = np.column_stack([np.random.default_rng(0).uniform(-1, 1, (500, len(study.features) + 1))])
+    rows = np.column_stack(
+        [np.random.default_rng(0).uniform(-1, 1, (500, len(study.features) + 1))]
+    )
     release = privatise(study, statistics(study, rows), PURPOSE)
     step = Fraction(2) ** release.lattice
     assert all((Fraction(value) / step).denominator == 1 for value in entries(release))
-    assert float(step) <= min(study.mechanism().scales.published()) * 2.0**-LATTICE_BITS
+    assert float(step) <= min(study.mechanism().noise.published()) * 2.0**-LATTICE_BITS
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -161,10 +207,17 @@ def test_without_noise_the_statistics_themselves_would_be_released_to_half_a_ste
     half = Fraction(2) ** (release.lattice - 1)
     for i in range(study.d):
         for k in range(study.d):
-            assert abs(Fraction(release.xtx[i][k]) - Fraction(exact.gram[i, k], 2**STEP_BITS)) <= half
-        assert abs(Fraction(release.xty[i]) - Fraction(exact.gram[i, study.d], 2**STEP_BITS)) <= half
+            assert (
+                abs(Fraction(release.xtx[i][k]) - Fraction(exact.gram[i, k], 2**STEP_BITS)) <= half
+            )
+        assert (
+            abs(Fraction(release.xty[i]) - Fraction(exact.gram[i, study.d], 2**STEP_BITS)) <= half
+        )
     if release.yty is not None:
-        assert abs(Fraction(release.yty) - Fraction(exact.gram[study.d, study.d], 2**STEP_BITS)) <= half
+        assert (
+            abs(Fraction(release.yty) - Fraction(exact.gram[study.d, study.d], 2**STEP_BITS))
+            <= half
+        )
     assert release.n == 500
 
 
@@ -215,7 +268,9 @@ def audit(sds: list[float], shift: np.ndarray, draws: int, lattice: int) -> floa
     noise = np.zeros(draws)
     for sd, coordinate in zip(sds, axis, strict=True):
         if coordinate:
-            noise += np.array(secure_noise([sd] * draws, lattice), dtype=float) * (2.0**lattice / sd * coordinate / mu)
+            noise += np.array(secure_noise([sd] * draws, lattice), dtype=float) * (
+                2.0**lattice / sd * coordinate / mu
+            )
     return epsilon_lower_bound(noise, noise + mu, DELTA)
 
 
@@ -223,7 +278,9 @@ def worst_shift() -> np.ndarray:
     """Difference of the released entries at the worst pair, in their order."""
     first, second = (statistics(AUDITED, row[None]) for row in WORST)
     step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS)
-    step[np.abs(step) < 1e-5] = 0.0  # what rounding to the grid leaves of entries that do not differ
+    step[np.abs(step) < 1e-5] = (
+        0.0  # what rounding to the grid leaves of entries that do not differ
+    )
     return np.array([step[0, 0], step[1, 1], step[0, 1], step[0, 2], step[1, 2], step[2, 2]])
 
 
@@ -231,14 +288,18 @@ def test_the_audited_pair_is_the_worst():
     first, second = (statistics(AUDITED, row[None]) for row in WORST)
     assert distance(AUDITED, first, second) == pytest.approx(AUDITED.form.sensitivity, rel=1e-4)
     assert np.count_nonzero(worst_shift()) == 2
-    assert np.linalg.norm(worst_shift() / stated_sds(AUDITED)) == pytest.approx(mu_of(1.0, DELTA), rel=1e-4)
+    assert np.linalg.norm(worst_shift() / stated_sds(AUDITED)) == pytest.approx(
+        mu_of(1.0, DELTA), rel=1e-4
+    )
 
 
 def run_audits(draws: int) -> tuple[float, float]:
     """Bounds for our noise and for the published code's, both claimed as ε = 1."""
     ours = stated_sds(AUDITED)
     published = ours * PUBLISHED / multiplier(1.0, DELTA)
-    lattice = AUDITED.mechanism().lattice - 2  # the published code's noise is less than half of ours
+    lattice = (
+        AUDITED.mechanism().lattice - 2
+    )  # the published code's noise is less than half of ours
     return tuple(audit(sds.tolist(), worst_shift(), draws, lattice) for sds in (ours, published))
 
 
@@ -264,8 +325,15 @@ def releases_audit(runs: int) -> float:
     sds = stated_sds(AUDITED)
     axis = worst_shift() / sds
     axis /= np.linalg.norm(axis)
-    origin = np.array(entries(privatise(AUDITED, tables[1], PURPOSE, lambda sds, _lattice: [0] * len(sds))))
-    within, without = (np.array([entries(privatise(AUDITED, each, PURPOSE)) - origin for _ in range(runs)]) / sds @ axis for each in tables)
+    origin = np.array(
+        entries(privatise(AUDITED, tables[1], PURPOSE, lambda sds, _lattice: [0] * len(sds)))
+    )
+    within, without = (
+        np.array([entries(privatise(AUDITED, each, PURPOSE)) - origin for _ in range(runs)])
+        / sds
+        @ axis
+        for each in tables
+    )
     return epsilon_lower_bound(without, within, DELTA)
 
 
@@ -282,5 +350,7 @@ def test_many_whole_releases_pass_the_audit():
 
 def test_the_audit_of_whole_releases_notices_too_little_noise(monkeypatch):
     """2,000 releases are few: an eighth of the true sensitivity is surely seen, at 2.9 ± 0.13."""
-    monkeypatch.setattr("tacit.privacy.mechanism.sensitivity", lambda *_: 0.125 * math.sqrt(2) * 1.5 * 0.64)
+    monkeypatch.setattr(
+        "tacit.privacy.mechanism.sensitivity", lambda *_: 0.125 * math.sqrt(2) * 1.5 * 0.64
+    )
     assert releases_audit(2000) > 1.0

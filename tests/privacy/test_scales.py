@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neighbours import make_study, table
 from scipy.optimize import minimize_scalar
 
-from tacit.holder.publish import Purpose
+from tacit.holder.charge import Purpose
 from tacit.holder.scales import BLOCK_ROWS, moments_of, privatise_scales
 from tacit.holder.statistics import STEP_BITS
 from tacit.privacy.gaussian import compose, mu_of, split
@@ -36,7 +36,11 @@ value = st.one_of(st.floats(-1, 1), st.just(math.nan), st.sampled_from([-1.0, 0.
 
 
 @settings(max_examples=400, deadline=None)
-@given(rows=st.integers(1, 5).flatmap(lambda d: st.tuples(*[st.lists(value, min_size=d, max_size=d)] * 2)))
+@given(
+    rows=st.integers(1, 5).flatmap(
+        lambda d: st.tuples(*[st.lists(value, min_size=d, max_size=d)] * 2)
+    )
+)
 def test_no_two_rows_beat_the_formula(rows):
     first, second = (contribution(np.array(row)) for row in rows)
     claimed = scales_sensitivity(len(rows[0]))
@@ -65,7 +69,9 @@ def change(study, first, second, others=None):
 
     def sums(row):
         rows = [row for row in (row, others) if row is not None]
-        return np.array(moments_of(study, [table(study, np.vstack(rows))] if rows else []), dtype=object)
+        return np.array(
+            moments_of(study, [table(study, np.vstack(rows))] if rows else []), dtype=object
+        )
 
     step = np.ldexp((sums(first) - sums(second)).astype(float), -STEP_BITS)
     return float(np.linalg.norm(step * WEIGHTS))
@@ -76,7 +82,9 @@ def candidates(study, rng, count=60):
     width = len(study.features) + 1
     rows = rng.choice([-1.0, 1.0, 0.0, 0.5, 1e30, -1e30, 1 - 2**-18], (count, width))
     rows[: count // 2] = rng.uniform(-1.2, 1.2, (count // 2, width))
-    rows[count // 3 : count // 2, :-1][rng.random((count // 2 - count // 3, width - 1)) < 0.5] = np.nan
+    rows[count // 3 : count // 2, :-1][rng.random((count // 2 - count // 3, width - 1)) < 0.5] = (
+        np.nan
+    )
     for sign, row in zip((1.0, -1.0), rows, strict=False):
         row[:] = sign
     rows[2, :] = np.nan
@@ -90,7 +98,9 @@ def candidates(study, rng, count=60):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_real_code_reaches_the_sensitivity_and_never_exceeds_it(relation, seed):
     rng = np.random.default_rng(seed)
-    study = make_study(1 + seed % 5, (3,) * (seed % 2), seed=seed, relation=relation, scales_share=0.1)
+    study = make_study(
+        1 + seed % 5, (3,) * (seed % 2), seed=seed, relation=relation, scales_share=0.1
+    )
     claimed = study.scales_mechanism().sensitivity
     assert claimed == pytest.approx(2 * math.sqrt(1 + seed % 5), rel=1e-11)
     rows = candidates(study, rng, 24)
@@ -137,10 +147,16 @@ def test_sums_of_extreme_rows_are_exact():
     study = make_study(1, scales_share=0.1)
     low, high = study.features[0].range
     rows = 3 * BLOCK_ROWS + 1
-    batch = pa.record_batch({"x0": np.where(np.arange(rows) % 3 == 0, low, high), "y": np.zeros(rows)})
+    batch = pa.record_batch(
+        {"x0": np.where(np.arange(rows) % 3 == 0, low, high), "y": np.zeros(rows)}
+    )
     ((count, total, square),) = moments_of(study, [batch])
     lows = -(-rows // 3)
-    assert (count, total, square) == (rows << STEP_BITS, (rows - 2 * lows) << STEP_BITS, rows << STEP_BITS)
+    assert (count, total, square) == (
+        rows << STEP_BITS,
+        (rows - 2 * lows) << STEP_BITS,
+        rows << STEP_BITS,
+    )
 
 
 # Noise and budget.
@@ -152,20 +168,30 @@ def test_the_noise_is_what_the_mechanism_says():
     mechanism = study.scales_mechanism()
     release = privatise_scales(study, [(0, 0, 0)] * 170, Purpose("h"))
     draws = np.array([[column.count, column.total, column.square] for column in release.columns])
-    ratio = np.mean((draws / [mechanism.scales.count, mechanism.scales.total, mechanism.scales.square]) ** 2)
+    ratio = np.mean(
+        (draws / [mechanism.noise.count, mechanism.noise.total, mechanism.noise.square]) ** 2
+    )
     assert abs(ratio - 1) < 5 * math.sqrt(2 / draws.size)
     assert not release.simulated
-    steps = secure_noise([mechanism.scales.count], mechanism.lattice)
+    steps = secure_noise([mechanism.noise.count], mechanism.lattice)
     assert abs(steps[0]) > 2 ** (LATTICE_BITS - 20)
 
 
 def test_noise_over_sensitivity_is_the_lattices_multiplier():
     for columns, relation in product((1, 7, 512), RELATIONS):
         mechanism = calibrate_scales(columns, relation, 0.3, 1e-6)
-        assert mechanism.multiplier == lattice_multiplier(3 * columns, 0.3, 1e-6) >= 1 / mu_of(0.3, 1e-6)
-        weighted = [mechanism.scales.count, mechanism.scales.total, SQUARE_WEIGHT * mechanism.scales.square]
+        assert (
+            mechanism.multiplier
+            == lattice_multiplier(3 * columns, 0.3, 1e-6)
+            >= 1 / mu_of(0.3, 1e-6)
+        )
+        weighted = [
+            mechanism.noise.count,
+            mechanism.noise.total,
+            SQUARE_WEIGHT * mechanism.noise.square,
+        ]
         assert min(weighted) >= mechanism.multiplier * scales_sensitivity(columns)
-        assert mechanism.lattice <= math.log2(mechanism.scales.square) - LATTICE_BITS
+        assert mechanism.lattice <= math.log2(mechanism.noise.square) - LATTICE_BITS
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])

@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from tacit.holder.encode import BLOCK_ROWS, GRID, GRID_BITS, Encoder
 from tacit.holder.statistics import _BLOCKS_PER_FLUSH, STEP_BITS, Statistics, statistics_of
 from tacit.privacy.sensitivity import EIGENVALUE_SLACK, Weights, free_square_weight, sensitivity
-from tacit.study import LARGEST_ENTRY, Study
+from tacit.study import Study
+from tacit.study.study import LARGEST_ENTRY
 
 RELATIONS = ("replace-one", "add-remove")
 
@@ -24,10 +25,14 @@ RELATIONS = ("replace-one", "add-remove")
 
 def contribution(x: np.ndarray, y: float, weights: Weights) -> np.ndarray:
     """t(x, y) = (xx', w·yx, v·y², k)."""
-    return np.concatenate([np.outer(x, x).ravel(), weights.response * y * x, [weights.square * y * y, weights.count]])
+    return np.concatenate(
+        [np.outer(x, x).ravel(), weights.response * y * x, [weights.square * y * y, weights.count]]
+    )
 
 
-def found_by_optimiser(x: float, y: float, weights: Weights, relation: str, rng: np.random.Generator) -> float:
+def found_by_optimiser(
+    x: float, y: float, weights: Weights, relation: str, rng: np.random.Generator
+) -> float:
     """Largest change over rows of two columns (two rows span no more), by L-BFGS-B from random starts."""
 
     def change(point):
@@ -36,14 +41,29 @@ def found_by_optimiser(x: float, y: float, weights: Weights, relation: str, rng:
         if relation == "add-remove":
             return np.linalg.norm(row)
         return np.linalg.norm(
-            row - contribution(x * other_length * np.array([math.cos(angle), math.sin(angle)]), y * other_response, weights)
+            row
+            - contribution(
+                x * other_length * np.array([math.cos(angle), math.sin(angle)]),
+                y * other_response,
+                weights,
+            )
         )
 
     bounds = [(0, 1), (0, 1), (0, math.pi), (-1, 1), (-1, 1)]
     low, high = np.array(bounds).T
-    scale = change((1.0, 1.0, 0.7, 1.0, -0.5))  # brings the objective near 1, for the optimiser's tolerances
-    starts = np.vstack([rng.uniform(low, high, (16, 5)), [(1, 1, 1, 1, -1), (1, 1, 1.5, 1, -0.01), (1, 1, 0.01, 1, -0.3)]])
-    return max(-minimize(lambda point: -change(point) / scale, start, bounds=bounds).fun * scale for start in starts)
+    scale = change(
+        (1.0, 1.0, 0.7, 1.0, -0.5)
+    )  # brings the objective near 1, for the optimiser's tolerances
+    starts = np.vstack(
+        [
+            rng.uniform(low, high, (16, 5)),
+            [(1, 1, 1, 1, -1), (1, 1, 1.5, 1, -0.01), (1, 1, 0.01, 1, -0.3)],
+        ]
+    )
+    return max(
+        -minimize(lambda point: -change(point) / scale, start, bounds=bounds).fun * scale
+        for start in starts
+    )
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -54,7 +74,10 @@ def test_the_formula_is_what_an_optimiser_finds(relation, seed):
     w = (x / y) * np.exp(rng.uniform(-2.5, 2.5))
     square = (w * y / x) ** 2 * (x / y) ** 2 * [0.0, 0.3, 1.0, 3.0][seed % 4]
     weights = Weights(w, square, count=x * x / 8)
-    claimed, found = sensitivity(x, y, weights, relation), found_by_optimiser(x, y, weights, relation, rng)
+    claimed, found = (
+        sensitivity(x, y, weights, relation),
+        found_by_optimiser(x, y, weights, relation, rng),
+    )
     assert found <= claimed * (1 + 1e-9)
     assert found >= 0.9999 * claimed
 
@@ -87,15 +110,22 @@ def test_no_two_rows_beat_the_formula(d, rows, w, v, bound):
     weights = Weights(w, v, count=0.5)
     first, second = np.array(rows[:d]), np.array(rows[6 : 6 + d])
     first, second = (x / max(1.0, np.linalg.norm(x)) for x in (first, second))
-    one, other = contribution(first, bound * rows[12], weights), contribution(second, bound * rows[13], weights)
-    assert np.linalg.norm(one - other) <= sensitivity(1.0, bound, weights, "replace-one") * (1 + 1e-12)
+    one, other = (
+        contribution(first, bound * rows[12], weights),
+        contribution(second, bound * rows[13], weights),
+    )
+    assert np.linalg.norm(one - other) <= sensitivity(1.0, bound, weights, "replace-one") * (
+        1 + 1e-12
+    )
     assert np.linalg.norm(one) <= sensitivity(1.0, bound, weights, "add-remove") * (1 + 1e-12)
 
 
 def test_closed_forms_of_the_unweighted_pair():
     """MODEL §2.2, w = 1 and nothing else published."""
     assert sensitivity(2.0, 1.0, Weights(1.0), "add-remove") == pytest.approx(math.sqrt(16 + 4))
-    assert sensitivity(2.0, 1.0, Weights(1.0), "replace-one") == pytest.approx(math.sqrt(2) * (4 + 1 / 2))
+    assert sensitivity(2.0, 1.0, Weights(1.0), "replace-one") == pytest.approx(
+        math.sqrt(2) * (4 + 1 / 2)
+    )
     assert sensitivity(1.0, 3.0, Weights(1.0), "replace-one") == pytest.approx(2 * 3)
     assert sensitivity(1.0, 3.0, Weights(1.0, count=7.0), "replace-one") == pytest.approx(2 * 3)
 
@@ -106,8 +136,12 @@ def test_the_free_weight_of_the_square_is_the_largest_free_one(x, y, share):
     response = share * x / y
     without = sensitivity(x, y, Weights(response), "replace-one")
     free = free_square_weight(x, y, response)
-    assert sensitivity(x, y, Weights(response, free), "replace-one") == pytest.approx(without, rel=1e-14)
-    assert sensitivity(x, y, Weights(response, free * (1 + 1e-6)), "replace-one") > without * (1 + 1e-11)
+    assert sensitivity(x, y, Weights(response, free), "replace-one") == pytest.approx(
+        without, rel=1e-14
+    )
+    assert sensitivity(x, y, Weights(response, free * (1 + 1e-6)), "replace-one") > without * (
+        1 + 1e-11
+    )
 
 
 # The smallest eigenvalue.
@@ -121,11 +155,16 @@ def test_the_smallest_eigenvalue_never_moves_by_more_than_the_square_of_the_radi
         d, others = rng.integers(1, 4), rng.integers(0, 6)
         rows = rng.normal(size=(others, d)) * np.exp(rng.uniform(-3, 3, (others, 1)))
         rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
-        first, second = (v / np.linalg.norm(v) * rng.choice([1.0, 0.5, 0.0], p=[0.7, 0.2, 0.1]) for v in rng.normal(size=(2, d)))
+        first, second = (
+            v / np.linalg.norm(v) * rng.choice([1.0, 0.5, 0.0], p=[0.7, 0.2, 0.1])
+            for v in rng.normal(size=(2, d))
+        )
         before = rows.T @ rows + np.outer(first, first)
         after = rows.T @ rows + (np.outer(second, second) if relation == "replace-one" else 0.0)
         largest = max(largest, abs(np.linalg.eigvalsh(before)[0] - np.linalg.eigvalsh(after)[0]))
-    assert 0.99 <= largest <= 1 + 1e-12  # one column, or an orthonormal rest, moves it by the whole of X²
+    assert (
+        0.99 <= largest <= 1 + 1e-12
+    )  # one column, or an orthonormal rest, moves it by the whole of X²
 
 
 def test_a_worst_case_table_moves_the_smallest_eigenvalue_by_the_whole_square_in_any_dimension():
@@ -147,8 +186,13 @@ def test_the_eigenvalue_solver_against_thirty_digits():
     rows = rng.integers(-(2**20), 2**20, (9, 6))
     gram = (rows.T @ rows) * 2**32  # whole numbers: 2³² copies of nine rows, in steps of 2⁻³⁶
     with mpmath.workdps(30):
-        exact = min(mpmath.eigsy(mpmath.matrix(gram.tolist()), eigvals_only=True)) * mpmath.mpf(2) ** -STEP_BITS
-        found = np.linalg.eigvalsh(Statistics(9 * 2**32, np.pad(gram.astype(object), (0, 1))).xtx())[0]
+        exact = (
+            min(mpmath.eigsy(mpmath.matrix(gram.tolist()), eigvals_only=True))
+            * mpmath.mpf(2) ** -STEP_BITS
+        )
+        found = np.linalg.eigvalsh(
+            Statistics(9 * 2**32, np.pad(gram.astype(object), (0, 1))).xtx()
+        )[0]
         assert abs(found - exact) < EIGENVALUE_SLACK / 100
 
 
@@ -169,7 +213,9 @@ def ball_study(seed: int, relation: str):
     }
     if relation == "add-remove":
         release["count"] = ["noisy", "withheld", "public"][seed % 3]
-    return make_study(int(rng.integers(2, 9)), seed=seed, relation=relation, intercept=False, release=release)
+    return make_study(
+        int(rng.integers(2, 9)), seed=seed, relation=relation, intercept=False, release=release
+    )
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -187,7 +233,12 @@ def test_in_a_ball_the_encoder_reaches_the_sensitivity_and_never_exceeds_it(rela
 def test_one_column_reaches_it_under_add_remove_only(scale):
     """Rows on a line have cosine ±1 where the worst case wants W²/2: under replace-one the bound has slack up to 1 − 1/√2."""
     for relation, least in (("add-remove", 0.9999), ("replace-one", 1 / math.sqrt(2))):
-        study = make_study(1, relation=relation, intercept=False, release={"row_radius": 0.5, "response_weight": 0.5 * scale})
+        study = make_study(
+            1,
+            relation=relation,
+            intercept=False,
+            release={"row_radius": 0.5, "response_weight": 0.5 * scale},
+        )
         change = worst_pair(study, np.random.default_rng(0)).change(study)
         assert least * study.form.sensitivity <= change <= study.form.sensitivity
 
@@ -220,11 +271,23 @@ def any_study(seed: int):
         "smallest_eigenvalue": seed % 4 == 3,
         "noise": ["frobenius", "triangular"][seed % 3 == 0],
     }
-    release["response_weight"] = min(release["row_radius"], longest) / release["response_bound"] * float(np.exp(rng.uniform(-2, 2)))
+    release["response_weight"] = (
+        min(release["row_radius"], longest)
+        / release["response_bound"]
+        * float(np.exp(rng.uniform(-2, 2)))
+    )
     if relation == "add-remove":
         release["count"] = ["noisy", "withheld"][seed // 2 % 2]
     missing = ["drop", "impute", "refuse"][seed % 3]
-    return make_study(numeric, levels, seed=seed, relation=relation, intercept=intercept, missing=missing, release=release)
+    return make_study(
+        numeric,
+        levels,
+        seed=seed,
+        relation=relation,
+        intercept=intercept,
+        missing=missing,
+        release=release,
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -248,7 +311,9 @@ FORMS = {
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("columns", [(1, ()), (3, ()), (7, ()), (0, (3,)), (0, (2, 2, 2)), (2, (3,))], ids=str)
+@pytest.mark.parametrize(
+    "columns", [(1, ()), (3, ()), (7, ()), (0, (3,)), (0, (2, 2, 2)), (2, (3,))], ids=str
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_slack_where_rows_do_not_fill_the_ball(form, columns, relation):
     """Cube, intercept in the row, categories. Measured at response weights 0.3, 1 and 3 times the default.
@@ -263,7 +328,10 @@ def test_slack_where_rows_do_not_fill_the_ball(form, columns, relation):
         fields = {"seed": 5, "relation": relation, "intercept": intercept}
         weight = factor * make_study(numeric, levels, **fields, release=release).response_weight
         study = make_study(numeric, levels, **fields, release=release | {"response_weight": weight})
-        share = worst_pair(study, np.random.default_rng(2), rounds=25).change(study) / study.form.sensitivity
+        share = (
+            worst_pair(study, np.random.default_rng(2), rounds=25).change(study)
+            / study.form.sensitivity
+        )
         least = 0.70 if numeric < 2 else 0.92
         assert least <= share <= 1, f"{share:.4f} at {factor} of the default weight"
 
@@ -273,8 +341,12 @@ def test_exchanging_an_incomplete_row_moves_no_further(missing):
     """Under "drop" it becomes the zero row, which is in the ball: the distance to it is a row's own length."""
     rng = np.random.default_rng(0)
     for intercept in (False, True):
-        study = make_study(3, (3,), intercept=intercept, missing=missing, release={"response_weight": 2.0})
-        rows = np.column_stack([rng.uniform(-1.2, 1.2, (300, 3)), rng.integers(-1, 3, 300), rng.uniform(-1, 1, 300)])
+        study = make_study(
+            3, (3,), intercept=intercept, missing=missing, release={"response_weight": 2.0}
+        )
+        rows = np.column_stack(
+            [rng.uniform(-1.2, 1.2, (300, 3)), rng.integers(-1, 3, 300), rng.uniform(-1, 1, 300)]
+        )
         holed = rows.copy()
         holed[np.arange(300), rng.integers(0, 5, 300)] = np.nan
         holed[:, 3] = np.where(np.isnan(holed[:, 3]), -1, holed[:, 3])
@@ -282,7 +354,9 @@ def test_exchanging_an_incomplete_row_moves_no_further(missing):
         assert max(changes) <= study.form.sensitivity
         assert max(changes) > 0.3 * study.form.sensitivity
     if missing == "drop":
-        dropped = statistics(study, np.array([[np.nan, 0, 0, 0, 1.0], [0, 0, 0, -1, 1.0], [0, 0, 0, 1, np.nan]]))
+        dropped = statistics(
+            study, np.array([[np.nan, 0, 0, 0, 1.0], [0, 0, 0, -1, 1.0], [0, 0, 0, 1, np.nan]])
+        )
         assert dropped.n == 3
         assert not dropped.gram.any()
 
@@ -294,16 +368,22 @@ def test_exchanging_an_incomplete_row_moves_no_further(missing):
 @pytest.mark.parametrize("d", [1, 8, 40])
 def test_encoded_rows_never_leave_the_ball(d, radius):
     """Checked in whole numbers: Σ x² ≤ R²·2³⁶ for rows of every length, many of them a rounding error from the sphere."""
-    study = make_study(d, seed=d, intercept=False, release={"row_radius": radius, "response_bound": 0.37})
+    study = make_study(
+        d, seed=d, intercept=False, release={"row_radius": radius, "response_bound": 0.37}
+    )
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(4000, d + 1))
-    lengths = study.row_radius * rng.choice([0.5, 1 - 1e-6, 1 - 1e-7, 1.0, 1 + 1e-9, 1 + 1e-6, 3.0, 1e20], (4000, 1))
+    lengths = study.row_radius * rng.choice(
+        [0.5, 1 - 1e-6, 1 - 1e-7, 1.0, 1 + 1e-9, 1 + 1e-6, 3.0, 1e20], (4000, 1)
+    )
     rows[:, :-1] *= lengths / np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
     rows[:50] = np.sign(rows[:50]) * np.inf
     for block in Encoder(study).blocks(table(study, rows)):
         whole = block.astype(np.int64).astype(object)
         assert np.array_equal(whole.astype(float), block)
-        assert max((whole[:-1] ** 2).sum(axis=0)) <= math.floor(mpmath.mpf(study.row_radius) ** 2 * 2**STEP_BITS)
+        assert max((whole[:-1] ** 2).sum(axis=0)) <= math.floor(
+            mpmath.mpf(study.row_radius) ** 2 * 2**STEP_BITS
+        )
         assert max(abs(whole[-1])) <= study.response_bound * GRID
 
 
@@ -323,7 +403,9 @@ def far_study(radius: float) -> Study:
     far = {"name": "x", "range": [-4.0, 4.0], "typical": [-1.0, 1.0]}
     document = {"name": "far", "epsilon": 1.0, "delta": 1e-5, "intercept": False, "features": [far]}
     form = {"row_radius": radius, "response_bound": 1.0}
-    return Study.from_document(document | {"response": {"name": "y", "range": [-1.0, 1.0]}, "release": form})
+    return Study.from_document(
+        document | {"response": {"name": "y", "range": [-1.0, 1.0]}, "release": form}
+    )
 
 
 def far_batch(x: np.ndarray, y: np.ndarray) -> pa.RecordBatch:
@@ -337,7 +419,10 @@ def test_a_full_block_of_extreme_rows_is_exact():
     for x, y in ((np.full(BLOCK_ROWS, 4.0), np.ones(BLOCK_ROWS)), (4 * signs[0], signs[1])):
         (block,) = Encoder(study).blocks(far_batch(x, y))
         whole = [[int(value) for value in row] for row in block]
-        exact = [[sum(a * b for a, b in zip(one, other, strict=True)) for other in whole] for one in whole]
+        exact = [
+            [sum(a * b for a, b in zip(one, other, strict=True)) for other in whole]
+            for one in whole
+        ]
         assert statistics_of(study, [far_batch(x, y)]).gram.tolist() == exact
     assert statistics_of(study, [far_batch(np.full(BLOCK_ROWS, 4.0), y)]).gram[0, 0] == 2**53
 
@@ -353,7 +438,9 @@ def test_many_full_blocks_of_extreme_rows_do_not_overflow(monkeypatch):
 
 def test_typical_intervals_keep_rows_in_the_ball():
     """Outliers far beyond the typical interval are shrunk, not clipped: the direction of the row stays."""
-    (block,) = Encoder(far_study(0.5)).blocks(far_batch(np.array([3.0, -2.0, 0.25, 9.0]), np.array([0.9, -0.9, 0.5, 0.4])))
+    (block,) = Encoder(far_study(0.5)).blocks(
+        far_batch(np.array([3.0, -2.0, 0.25, 9.0]), np.array([0.9, -0.9, 0.5, 0.4]))
+    )
     assert (np.abs(block[0]) <= 0.5 * GRID).all()
     np.testing.assert_allclose(block[1] / block[0], [0.3, 0.45, 2.0, 0.1], rtol=1e-4)
 
@@ -364,12 +451,16 @@ def test_any_split_permutation_and_merge_gives_the_same_bits(seed, parts):
     rng = np.random.default_rng(seed)
     study = make_study(3, (3,), seed=seed % 7, missing="drop")
     count = int(rng.integers(1, 3 * BLOCK_ROWS))
-    rows = np.column_stack([rng.normal(size=(count, 3)), rng.integers(-1, 3, count), rng.normal(size=count)])
+    rows = np.column_stack(
+        [rng.normal(size=(count, 3)), rng.integers(-1, 3, count), rng.normal(size=count)]
+    )
     whole = statistics(study, rows)
     shuffled = rows[rng.permutation(count)]
     pieces = [table(study, shuffled[part]) for part in splits(rng, count, parts)]
     streamed = statistics_of(study, pieces)
-    merged = sum((statistics_of(study, [piece]) for piece in reversed(pieces)), Statistics.zero(study.d))
+    merged = sum(
+        (statistics_of(study, [piece]) for piece in reversed(pieces)), Statistics.zero(study.d)
+    )
     for other in (streamed, merged):
         assert other.n == whole.n
         assert other.gram.tolist() == whole.gram.tolist()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 OWNER = "owner"
-PASSWORD = "Tr0ub4dor-7731"  # noqa: S105
+PASSWORD = "Tr0ub4dor-7731"
 
 
 def binaries():
@@ -28,7 +28,11 @@ def unprivileged():
     if os.geteuid() != 0:
         return {}
     names = {user.pw_name for user in pwd.getpwall()}
-    return {"user": "postgres" if "postgres" in names else "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+    return {
+        "user": "postgres" if "postgres" in names else "nobody",
+        "group": pwd.getpwnam("nobody").pw_gid,
+        "extra_groups": [],
+    }
 
 
 class Server:
@@ -36,14 +40,39 @@ class Server:
 
     def __enter__(self):
         self._binaries = binaries()
-        self.folder = Path(tempfile.mkdtemp(prefix="tacit-pg-", dir="/tmp"))  # a socket's path must be short
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="tacit-pg-", dir="/tmp")
+        )  # a socket's path must be short
         user = unprivileged()
         if user:
             shutil.chown(self.folder, user["user"])
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
-        self._run("initdb", "-D", "data", "-U", OWNER, "-A", "scram-sha-256", "--pwfile=password", "-N", "-E", "UTF8", "--locale=C")
-        self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", f"-k {self.folder} -c listen_addresses='' -c fsync=off", "start")
+        self._run(
+            "initdb",
+            "-D",
+            "data",
+            "-U",
+            OWNER,
+            "-A",
+            "scram-sha-256",
+            "--pwfile=password",
+            "-N",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
+        self._run(
+            "pg_ctl",
+            "-D",
+            "data",
+            "-w",
+            "-l",
+            "log",
+            "-o",
+            f"-k {self.folder} -c listen_addresses='' -c fsync=off",
+            "start",
+        )
         self.url = f"postgresql://{OWNER}@/postgres?host={self.folder}"
         return self
 
@@ -54,13 +83,25 @@ class Server:
     def _run(self, program, *arguments):
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
         command = [self._binaries / program, *arguments]
-        subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, env=environment, **unprivileged())
+        subprocess.run(
+            command,
+            check=True,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            **unprivileged(),
+        )
 
     def execute(self, *statements):
         """Run statements as the owner."""
         import adbc_driver_postgresql.dbapi
 
-        with adbc_driver_postgresql.dbapi.connect(self.url.replace("@", f":{PASSWORD}@")) as connection, connection.cursor() as cursor:
+        with (
+            adbc_driver_postgresql.dbapi.connect(
+                self.url.replace("@", f":{PASSWORD}@")
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
             for statement in statements:
                 cursor.execute(statement)
             connection.commit()

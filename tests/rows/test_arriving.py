@@ -57,7 +57,11 @@ def piped(text, **options):
 
 
 @settings(max_examples=60, deadline=None)
-@given(pieces=st.lists(st.integers(1, 60), min_size=1, max_size=30), rows=st.integers(0, 40), most=st.integers(1, 50))
+@given(
+    pieces=st.lists(st.integers(1, 60), min_size=1, max_size=30),
+    rows=st.integers(0, 40),
+    most=st.integers(1, 50),
+)
 def test_any_pieces_of_a_file_give_the_same_rows(tmp_path_factory, pieces, rows, most):
     path = tmp_path_factory.mktemp("pieces") / "rows.csv"
     path.write_text(text_of(rows), encoding="utf-8")
@@ -78,7 +82,9 @@ def test_any_pieces_of_a_file_give_the_same_rows(tmp_path_factory, pieces, rows,
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.lists(st.integers(0, 50), max_size=8), most=st.integers(1, 60))
 def test_any_record_batches_give_the_same_rows(cuts, most):
-    whole = pa.record_batch({"x": list(range(50)), "y": [0.5] * 50, "ward": ["a"] * 50, "more": [1] * 50})
+    whole = pa.record_batch(
+        {"x": list(range(50)), "y": [0.5] * 50, "ward": ["a"] * 50, "more": [1] * 50}
+    )
     edges = sorted([0, *cuts, 50])
     source = Handed((whole.slice(a, b - a) for a, b in itertools.pairwise(edges)), STUDY)
     assert drain(source, most) == list(range(50))
@@ -87,7 +93,13 @@ def test_any_record_batches_give_the_same_rows(cuts, most):
 
 @pytest.mark.parametrize(
     "text",
-    [text_of(5).rstrip("\n"), text_of(5).replace("\n", "\r\n"), text_of(5).replace("\n", "\n\n"), "\n" + text_of(5), "\ufeff" + text_of(5)],
+    [
+        text_of(5).rstrip("\n"),
+        text_of(5).replace("\n", "\r\n"),
+        text_of(5).replace("\n", "\n\n"),
+        "\n" + text_of(5),
+        "\ufeff" + text_of(5),
+    ],
 )
 def test_a_pipe_may_lack_its_last_end_of_line_and_have_blank_ones(text):
     assert piped(text) == [1, 2, 3, 4, 5]
@@ -118,7 +130,9 @@ def test_a_file_is_taken_up_where_it_was_left(tmp_path):
     assert drain(again) == [5, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("content", ["", HEADER, text_of(2), text_of(30).replace("\n", "\n ")], ids=len)
+@pytest.mark.parametrize(
+    "content", ["", HEADER, text_of(2), text_of(30).replace("\n", "\n ")], ids=len
+)
 def test_another_file_in_its_place_is_refused(tmp_path, content):
     path = tmp_path / "rows.csv"
     path.write_text(content, encoding="utf-8")

@@ -19,7 +19,7 @@ from tacit.study import Study
 
 pytestmark = pytest.mark.xdist_group("postgresql")  # one server, not one per process
 
-SECRET = "SECRET8842"  # noqa: S105
+SECRET = "SECRET8842"
 STUDY = Study.from_document(
     {
         "name": "postgresql-test",
@@ -42,7 +42,10 @@ def rows():
     return {
         "age": rng.integers(10, 110, COUNT).tolist(),
         "ward": rng.choice(["east", "north", "west"], COUNT).tolist(),
-        "bmi": [None if rng.random() < 0.02 else Decimal(f"{value:.3f}") for value in rng.normal(28, 6, COUNT)],
+        "bmi": [
+            None if rng.random() < 0.02 else Decimal(f"{value:.3f}")
+            for value in rng.normal(28, 6, COUNT)
+        ],
         "urgent": rng.choice([True, False], COUNT).tolist(),
         "days": rng.gamma(2, 4, COUNT).tolist(),
     }
@@ -105,18 +108,28 @@ def same(first, second):
 
 def test_a_query_gives_the_statistics_of_the_same_rows(server):
     assert same(statistics(server, "SELECT * FROM stays"), EXPECTED)
-    assert same(statistics(server, "SELECT days, urgent, bmi, ward, age FROM stays ORDER BY days"), EXPECTED)
+    assert same(
+        statistics(server, "SELECT days, urgent, bmi, ward, age FROM stays ORDER BY days"), EXPECTED
+    )
     assert same(statistics(server, "WITH s AS (SELECT * FROM stays) SELECT * FROM s"), EXPECTED)
 
 
 @pytest.mark.parametrize("kind", ["numeric", "numeric(12, 3)", "float8"])
 def test_every_kind_of_number_is_the_same_number(server, kind):
-    assert same(statistics(server, f"SELECT age::{kind}, ward, bmi::{kind}, urgent, days FROM stays"), EXPECTED)
+    assert same(
+        statistics(server, f"SELECT age::{kind}, ward, bmi::{kind}, urgent, days FROM stays"),
+        EXPECTED,
+    )
 
 
 @pytest.mark.parametrize("kind", ["text", "varchar", "varchar(5)", "name"])
 def test_every_kind_of_text_names_levels(server, kind):
-    assert same(statistics(server, f"SELECT age, ward::text::{kind}, bmi, urgent::text::{kind}, days FROM stays"), EXPECTED)
+    assert same(
+        statistics(
+            server, f"SELECT age, ward::text::{kind}, bmi, urgent::text::{kind}, days FROM stays"
+        ),
+        EXPECTED,
+    )
 
 
 def test_extreme_numerics_are_clamped_or_missing_like_floats(server):
@@ -127,22 +140,42 @@ def test_extreme_numerics_are_clamped_or_missing_like_floats(server):
 
 
 def test_a_reader_or_an_own_cursor_is_a_table_too(server):
-    with adbc_driver_postgresql.dbapi.connect(server.url) as connection, connection.cursor() as cursor:
+    with (
+        adbc_driver_postgresql.dbapi.connect(server.url) as connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute("SELECT * FROM stays")
         assert same(total_of(STATISTICS, STUDY, cursor.fetch_record_batch()), EXPECTED)
 
 
 def test_no_rows_are_a_table_if_the_columns_are_there(server):
     assert statistics(server, "SELECT * FROM stays WHERE false").n == 0
-    assert refusal(server, "SELECT age, ward, days FROM stays WHERE false") == "the table needs exactly one column named 'bmi'"
+    assert (
+        refusal(server, "SELECT age, ward, days FROM stays WHERE false")
+        == "the table needs exactly one column named 'bmi'"
+    )
     assert "exactly one column named 'age'" in refusal(server, "SELECT age, * FROM stays")
 
 
 def test_dates_money_and_odd_types_are_refused(server):
-    for value in ("current_date", "now()", "interval '1 day'", "ARRAY[1]", "gen_random_uuid()", "'x'::bytea", f"'{SECRET}'::text"):
-        assert "'age' must hold numbers" in refusal(server, f"SELECT {value} AS age, ward, bmi, urgent, days FROM stays")
-    assert "money, which arrives in hundredths" in refusal(server, "SELECT 12.3::money AS age, ward, bmi, urgent, days FROM stays")
-    assert "'ward' must hold text" in refusal(server, "SELECT age, current_date AS ward, bmi, urgent, days FROM stays")
+    for value in (
+        "current_date",
+        "now()",
+        "interval '1 day'",
+        "ARRAY[1]",
+        "gen_random_uuid()",
+        "'x'::bytea",
+        f"'{SECRET}'::text",
+    ):
+        assert "'age' must hold numbers" in refusal(
+            server, f"SELECT {value} AS age, ward, bmi, urgent, days FROM stays"
+        )
+    assert "money, which arrives in hundredths" in refusal(
+        server, "SELECT 12.3::money AS age, ward, bmi, urgent, days FROM stays"
+    )
+    assert "'ward' must hold text" in refusal(
+        server, "SELECT age, current_date AS ward, bmi, urgent, days FROM stays"
+    )
 
 
 # What is only read.
@@ -178,13 +211,25 @@ def test_a_query_that_would_change_the_database_is_refused(server, query):
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        (f"SELECT {SECRET} FROM stays", "the query names a table or column that the database does not have"),
-        (f"SELECT * FROM {SECRET}", "the query names a table or column that the database does not have"),
+        (
+            f"SELECT {SECRET} FROM stays",
+            "the query names a table or column that the database does not have",
+        ),
+        (
+            f"SELECT * FROM {SECRET}",
+            "the query names a table or column that the database does not have",
+        ),
         (f"SELEC {SECRET}", "the query is not one valid SELECT"),
         (f"SELECT '{SECRET}'::int", "the query fails on a row"),
         ("SELECT note::int AS age, ward, bmi, urgent, days FROM stays", "the query fails on a row"),
-        ("SELECT days::int / (age - age) AS age, ward, bmi, urgent, days FROM stays", "the query fails on a row"),
-        ("SELECT age, note AS ward, bmi, urgent, days FROM stays", "column 'ward' holds a level that the study does not list"),
+        (
+            "SELECT days::int / (age - age) AS age, ward, bmi, urgent, days FROM stays",
+            "the query fails on a row",
+        ),
+        (
+            "SELECT age, note AS ward, bmi, urgent, days FROM stays",
+            "column 'ward' holds a level that the study does not list",
+        ),
     ],
 )
 def test_no_error_quotes_the_query_or_a_value(server, query, sentence):
@@ -194,13 +239,20 @@ def test_no_error_quotes_the_query_or_a_value(server, query, sentence):
 def test_a_value_that_fails_in_the_middle_of_the_stream_is_not_quoted(server, tmp_path):
     failing = f"CASE WHEN i = 900000 THEN ('{SECRET}' || i)::int ELSE 50 END AS age"
     with pytest.raises(TableError) as caught:
-        publish(STUDY, sql_table(server.url, _long(failing)), holder="north", ledger=tmp_path / "ledger.db")
+        publish(
+            STUDY,
+            sql_table(server.url, _long(failing)),
+            holder="north",
+            ledger=tmp_path / "ledger.db",
+        )
     assert clean(caught.value).startswith("the query fails on a row")
     assert not (tmp_path / "ledger.db").exists()
 
 
 def test_a_user_without_the_right_is_told_so(server):
-    assert "may not" in refusal(server, "SELECT * FROM stays", server.url.replace(OWNER, "stranger"))
+    assert "may not" in refusal(
+        server, "SELECT * FROM stays", server.url.replace(OWNER, "stranger")
+    )
 
 
 def test_a_connection_that_breaks_in_the_middle_costs_nothing(server, tmp_path):
@@ -221,7 +273,10 @@ def test_a_connection_that_breaks_in_the_middle_costs_nothing(server, tmp_path):
             ledger=tmp_path / "ledger.db",
             on_rows=cut_after_a_while,
         )
-    assert clean(caught.value) == "the connection to the database broke off: nothing was published or paid; try again"
+    assert (
+        clean(caught.value)
+        == "the connection to the database broke off: nothing was published or paid; try again"
+    )
     assert 0 < sum(read) < 1_000_000
     assert not (tmp_path / "ledger.db").exists()
 
@@ -240,9 +295,15 @@ def test_a_wrong_password_and_a_wrong_place_are_told_apart(server, monkeypatch):
     monkeypatch.setenv("PGPASSFILE", "/nonexistent")
     assert refusal(server, "SELECT 1").startswith("the database refuses the login")
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    for url in ("postgresql://localhost:1/postgres", f"postgresql://?host=/nonexistent&dbname={SECRET}", f"postgresql://?service={SECRET}"):
+    for url in (
+        "postgresql://localhost:1/postgres",
+        f"postgresql://?host=/nonexistent&dbname={SECRET}",
+        f"postgresql://?service={SECRET}",
+    ):
         assert refusal(server, "SELECT 1", url).startswith("cannot open the database")
-    assert refusal(server, "SELECT 1", server.url.replace("/postgres?", f"/{SECRET}?")).startswith("cannot open the database")
+    assert refusal(server, "SELECT 1", server.url.replace("/postgres?", f"/{SECRET}?")).startswith(
+        "cannot open the database"
+    )
 
 
 def test_a_password_comes_from_where_libpq_looks(server, monkeypatch, tmp_path):
@@ -253,7 +314,9 @@ def test_a_password_comes_from_where_libpq_looks(server, monkeypatch, tmp_path):
     monkeypatch.setenv("PGPASSFILE", str(passwords))
     assert same(statistics(server, "SELECT * FROM stays"), EXPECTED)
     monkeypatch.delenv("PGPASSFILE")
-    services.write_text(f"[ward]\nhost={server.folder}\nuser={OWNER}\ndbname=postgres\npassword={PASSWORD}\n")
+    services.write_text(
+        f"[ward]\nhost={server.folder}\nuser={OWNER}\ndbname=postgres\npassword={PASSWORD}\n"
+    )
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     assert same(statistics(server, "SELECT * FROM stays", "postgresql://?service=ward"), EXPECTED)
     monkeypatch.setenv("WARD_DATABASE", server.url.replace("@", f":{PASSWORD}@"))
@@ -308,7 +371,12 @@ print(total.n, int(peak.split()[1]) / 1024)
 def test_memory_is_flat_in_the_number_of_rows(server):
     peaks = []
     for count in (200_000, 1_000_000):
-        done = subprocess.run([sys.executable, "-c", MEASURE, server.url, str(count)], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURE, server.url, str(count)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         read, peak = done.stdout.split()
         assert int(read) == count
         peaks.append(float(peak))

@@ -16,7 +16,7 @@ from tacit.holder.tally import total_of
 from tacit.rows.sql import SQLITE_ROWS, database_file, sql_table
 from tacit.study import Study
 
-SECRET = "SECRET9953"  # noqa: S105
+SECRET = "SECRET9953"
 STUDY = Study.from_document(
     {
         "name": "sql-test",
@@ -53,7 +53,9 @@ EXPECTED = total_of(STATISTICS, STUDY, ROWS)
 
 def make_sqlite(path):
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE stays (age INTEGER, ward INTEGER, bmi REAL, days REAL, note TEXT)")
+        connection.execute(
+            "CREATE TABLE stays (age INTEGER, ward INTEGER, bmi REAL, days REAL, note TEXT)"
+        )
         values = [(*row.values(), SECRET) for row in ROWS.to_pylist()]
         connection.executemany("INSERT INTO stays VALUES (?, ?, ?, ?, ?)", values)
 
@@ -99,7 +101,13 @@ def refusal(database, query, source=None):
 
 def test_a_query_gives_the_statistics_of_the_same_rows(database):
     assert same(statistics(database, "SELECT * FROM stays"), EXPECTED)
-    assert same(statistics(database, "WITH s AS (SELECT days, bmi, ward, age FROM stays) SELECT * FROM s ORDER BY bmi"), EXPECTED)
+    assert same(
+        statistics(
+            database,
+            "WITH s AS (SELECT days, bmi, ward, age FROM stays) SELECT * FROM s ORDER BY bmi",
+        ),
+        EXPECTED,
+    )
 
 
 def test_a_path_may_be_relative(tmp_path, monkeypatch):
@@ -114,8 +122,12 @@ def test_a_path_may_be_relative(tmp_path, monkeypatch):
 def test_no_rows_are_a_table_if_the_columns_are_there(database):
     assert statistics(database, "SELECT * FROM stays WHERE age < 0").n == 0
     for rows in ("", "WHERE age < 0"):
-        assert "exactly one column named 'bmi'" in refusal(database, f"SELECT age, ward, days FROM stays {rows}")
-        assert "exactly one column named 'age'" in refusal(database, f"SELECT age AS age, age AS age, ward, bmi, days FROM stays {rows}")
+        assert "exactly one column named 'bmi'" in refusal(
+            database, f"SELECT age, ward, days FROM stays {rows}"
+        )
+        assert "exactly one column named 'age'" in refusal(
+            database, f"SELECT age AS age, age AS age, ward, bmi, days FROM stays {rows}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -141,10 +153,19 @@ def test_a_statement_that_does_more_than_read_is_refused(database, query, tmp_pa
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        (f'SELECT "{SECRET}".x FROM stays', "the query names a table or column that the database does not have"),
-        (f"SELECT * FROM {SECRET}", "the query names a table or column that the database does not have"),
+        (
+            f'SELECT "{SECRET}".x FROM stays',
+            "the query names a table or column that the database does not have",
+        ),
+        (
+            f"SELECT * FROM {SECRET}",
+            "the query names a table or column that the database does not have",
+        ),
         (f"SELEC {SECRET}", "the query is not one valid SELECT"),
-        ("SELECT age, note AS ward, bmi, days FROM stays", "column 'ward' holds a level that the study does not list"),
+        (
+            "SELECT age, note AS ward, bmi, days FROM stays",
+            "column 'ward' holds a level that the study does not list",
+        ),
         ("SELECT note AS age, ward, bmi, days FROM stays", "column 'age' must hold numbers"),
     ],
 )
@@ -182,21 +203,34 @@ def test_duckdb_without_a_file_queries_files(tmp_path):
 @pytest.mark.parametrize("scheme", MAKERS)
 def test_what_is_no_database_is_refused(tmp_path, scheme):
     (tmp_path / "text.db").write_text(SECRET * 1000)
-    assert refusal(f"{scheme}:///{tmp_path}/text.db", "SELECT * FROM stays").startswith("cannot open the database")
+    assert refusal(f"{scheme}:///{tmp_path}/text.db", "SELECT * FROM stays").startswith(
+        "cannot open the database"
+    )
     assert "no file at" in refusal(f"{scheme}:///{tmp_path}/absent.db", "SELECT 1")
     assert "no file at" in refusal(f"{scheme}:///{tmp_path}", "SELECT 1")
     assert not (tmp_path / "absent.db").exists()
 
 
 @pytest.mark.parametrize(
-    "address", ["", "stays.db", "mysql://host/name", f"host=a password={SECRET}", f"mysql:{SECRET}", "://", "http://[x"]
+    "address",
+    [
+        "",
+        "stays.db",
+        "mysql://host/name",
+        f"host=a password={SECRET}",
+        f"mysql:{SECRET}",
+        "://",
+        "http://[x",
+    ],
 )
 def test_other_addresses_are_refused_and_not_shown(address, monkeypatch):
     assert "must be postgresql://host/name" in refusal(address, "SELECT 1")
     monkeypatch.setenv("WARD", address)
     assert "must be postgresql://host/name" in refusal("env:WARD", "SELECT 1")
     monkeypatch.delenv("WARD")
-    assert refusal("env:WARD", "SELECT 1").startswith("database: the environment has no variable 'WARD'")
+    assert refusal("env:WARD", "SELECT 1").startswith(
+        "database: the environment has no variable 'WARD'"
+    )
 
 
 @pytest.mark.parametrize("module", ["duckdb", "adbc_driver_postgresql"])
@@ -205,4 +239,6 @@ def test_a_missing_extra_is_named(module, tmp_path):
     address = f"duckdb:///{tmp_path}/t.db" if module == "duckdb" else "postgresql://host/name"
     code = f"import sys; sys.modules[{module!r}] = None; from tacit import sql_table; list(sql_table({address!r}, 'SELECT 1').batches())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1].endswith("TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'")
+    assert done.stderr.splitlines()[-1].endswith(
+        "TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
+    )

@@ -30,7 +30,7 @@ STUDY = Study.from_document(
     }
 )
 NAMES = ["age", "ward", "bmi", "days"]
-SECRET = "SECRET7731"  # noqa: S105
+SECRET = "SECRET7731"
 
 
 def rows(count=1000, seed=3):
@@ -90,13 +90,17 @@ MEMORY = {
     "Polars": lambda: pl.DataFrame(COLUMNS, nan_to_null=True),
     "Polars, NaN kept": lambda: pl.DataFrame(COLUMNS),
     "Arrow table": lambda: TABLE,
-    "Arrow table in chunks": lambda: pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 700), TABLE.slice(701)]),
+    "Arrow table in chunks": lambda: pa.concat_tables(
+        [TABLE.slice(0, 1), TABLE.slice(1, 700), TABLE.slice(701)]
+    ),
     "Arrow record batch": lambda: TABLE.combine_chunks().to_batches()[0],
     "Arrow reader": lambda: TABLE.to_reader(max_chunksize=77),
     "mapping of NumPy": lambda: COLUMNS,
     "mapping of lists": lambda: {name: column.tolist() for name, column in COLUMNS.items()},
     "NumPy matrix": lambda: np.column_stack([COLUMNS[name] for name in NAMES]),
-    "NumPy matrix, column-major": lambda: np.asfortranarray(np.column_stack([COLUMNS[name] for name in NAMES])),
+    "NumPy matrix, column-major": lambda: np.asfortranarray(
+        np.column_stack([COLUMNS[name] for name in NAMES])
+    ),
 }
 
 
@@ -124,7 +128,9 @@ def test_feather_files_may_be_compressed(tmp_path, compression):
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd"])
 def test_parquet_files_may_be_compressed(tmp_path, compression):
-    pq.write_table(TABLE, tmp_path / "table.parquet", compression=compression, use_dictionary=["ward"])
+    pq.write_table(
+        TABLE, tmp_path / "table.parquet", compression=compression, use_dictionary=["ward"]
+    )
     assert same(read(tmp_path / "table.parquet"), EXPECTED)
 
 
@@ -228,7 +234,10 @@ def test_columns_may_have_any_name(tmp_path, name):
     table = pa.table({"a": [{"b": 1.0}] * 3, name: [20.0, 50.0, 80.0], "days": [1.0, 2.0, 3.0]})
     expected = read(table, study)
     for file, write in WRITERS.items():
-        write(table if file.endswith((".parquet", ".arrow")) else table.drop_columns("a"), tmp_path / file)
+        write(
+            table if file.endswith((".parquet", ".arrow")) else table.drop_columns("a"),
+            tmp_path / file,
+        )
         assert same(read(tmp_path / file, study), expected), file
 
 
@@ -249,18 +258,26 @@ def refusal(source, study=STUDY):
 @pytest.mark.parametrize("missing", NAMES)
 def test_an_absent_column_is_named(tmp_path, name, missing):
     WRITERS[name](TABLE.drop_columns(missing), tmp_path / name)
-    assert refusal(tmp_path / name) == f"{name} needs exactly one column named '{missing}', as the study says"
+    assert (
+        refusal(tmp_path / name)
+        == f"{name} needs exactly one column named '{missing}', as the study says"
+    )
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_column_that_is_there_twice_is_refused(tmp_path, name):
     WRITERS[name](TABLE.append_column("age", pa.array([SECRET] * 1000)), tmp_path / name)
-    assert refusal(tmp_path / name) == f"{name} needs exactly one column named 'age', as the study says"
+    assert (
+        refusal(tmp_path / name)
+        == f"{name} needs exactly one column named 'age', as the study says"
+    )
 
 
 def test_a_column_absent_or_doubled_in_memory_is_refused():
     assert "exactly one column named 'bmi'" in refusal(TABLE.drop_columns("bmi"))
-    assert "exactly one column named 'bmi'" in refusal({name: COLUMNS[name] for name in COLUMNS if name != "bmi"})
+    assert "exactly one column named 'bmi'" in refusal(
+        {name: COLUMNS[name] for name in COLUMNS if name != "bmi"}
+    )
     assert "exactly one column named 'bmi'" in refusal(pd.DataFrame(COLUMNS).drop(columns="bmi"))
     assert "exactly one column named 'age'" in refusal(TABLE.append_column("age", TABLE["age"]))
     frame = pd.DataFrame(COLUMNS)
@@ -278,7 +295,10 @@ def test_text_in_a_numeric_csv_column_is_placed_but_not_quoted(tmp_path, column)
         cells = {"note": "x", "age": "40", "ward": "2", "bmi": "25.5", "days": "3"} | {column: cell}
         text = ",".join(cells) + "\n" + "x,40,2,25.5,3\n" * 5 + ",".join(cells.values()) + "\n"
         place = list(cells).index(column) + 1
-        assert f"its column number {place} holds something that is neither a number nor NA" in refusal(csv(tmp_path, text))
+        assert (
+            f"its column number {place} holds something that is neither a number nor NA"
+            in refusal(csv(tmp_path, text))
+        )
 
 
 @pytest.mark.parametrize(
@@ -298,7 +318,9 @@ def test_a_csv_row_out_of_shape_is_not_quoted(tmp_path, row):
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path):
-    assert "cannot be read as a table" in refusal(csv(tmp_path, b"age,ward,bmi,days\n40,\xff\xfe,25.5,3\n"))
+    assert "cannot be read as a table" in refusal(
+        csv(tmp_path, b"age,ward,bmi,days\n40,\xff\xfe,25.5,3\n")
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +330,9 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
         {"age": [SECRET], "ward": ["2"], "bmi": [25.0], "days": [3.0]},
         {"age": [40], "ward": ["2", SECRET], "bmi": [25.0], "days": [3.0]},
         {"age": 40, "ward": SECRET, "bmi": 25.0, "days": 3.0},
-        pd.DataFrame({"age": [40, SECRET], "ward": ["2", "2"], "bmi": [25.0, 25.0], "days": [3.0, 3.0]}),
+        pd.DataFrame(
+            {"age": [40, SECRET], "ward": ["2", "2"], "bmi": [25.0, 25.0], "days": [3.0, 3.0]}
+        ),
         pd.DataFrame({"age": [40], "ward": [{SECRET: SECRET}], "bmi": [25.0], "days": [3.0]}),
         pl.DataFrame({"age": [SECRET], "ward": ["2"], "bmi": [25.0], "days": [3.0]}),
         np.array([["40", "2", "25", SECRET]]),
@@ -348,7 +372,9 @@ def test_a_file_of_another_kind_or_cut_short_is_refused(tmp_path, name):
         whole = path.read_bytes()
         for length in (0, 5, len(whole) // 2, len(whole) - 30):
             path.write_bytes(whole[:length])
-            if not (name == "table.arrow" and length == len(whole) - 30):  # a stream may end before its end mark
+            if not (
+                name == "table.arrow" and length == len(whole) - 30
+            ):  # a stream may end before its end mark
                 refusal(path)
     else:
         path.write_bytes(gzip.compress(SECRET.encode()))
@@ -367,7 +393,9 @@ def test_damaged_offsets_raise_and_do_not_crash(tmp_path, name):
     whole = (tmp_path / name).read_bytes()
     offsets = np.arange(10, dtype="<i4")
     assert whole.count(offsets.tobytes()) == 1
-    damaged = whole.replace(offsets.tobytes(), np.where(offsets == 9, 2**30, offsets).astype("<i4").tobytes())
+    damaged = whole.replace(
+        offsets.tobytes(), np.where(offsets == 9, 2**30, offsets).astype("<i4").tobytes()
+    )
     (tmp_path / name).write_bytes(damaged)
     assert "cannot be read as a table" in refusal(tmp_path / name)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.batches import Batches, Streams
 from tacit.analyst.evidence import Evidence
-from tacit.document import Published
+from tacit.analyst.streams import Batches, Streams
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
-from tacit.release_log import Entry, LogReader, is_log
+from tacit.release.document import Published
+from tacit.release.log import Entry, LogReader, is_log
 from tacit.study import Study
 
 
@@ -67,7 +67,9 @@ def collect(
     streams = Streams()
     for entry in (entry for entry in found if isinstance(entry, Entry)):
         streams.add(entry)
-    releases: list[Release | Batches] = [release for release in found if isinstance(release, Release)]
+    releases: list[Release | Batches] = [
+        release for release in found if isinstance(release, Release)
+    ]
     releases += streams.summed()
     check_distinct(releases)
     documents = [release.release if isinstance(release, Entry) else release for release in found]
@@ -75,7 +77,9 @@ def collect(
     return Collection(releases[0].study, tuple(releases))
 
 
-def check_together(releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None) -> None:
+def check_together(
+    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None
+) -> None:
     """Refuse documents that may not be used together: of several studies, of one holder twice, simulated or not trusted."""
     check_distinct(releases)
     check_origin(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
@@ -84,19 +88,21 @@ def check_together(releases: Sequence[Published], *, allow_simulated: bool, trus
 def check_distinct(releases: Sequence[Published | Batches]) -> None:
     """Refuse none at all, several studies, and a holder that is there twice."""
     if not releases:
-        message = "a collection needs at least one release"
-        raise ReleaseError(message)
+        raise ReleaseError("a collection needs at least one release")
     _check_study(releases)
     _check_holders(releases)
 
 
-def check_origin(releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None) -> None:
+def check_origin(
+    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None
+) -> None:
     """Refuse simulated documents unless they are allowed and, where keys are given, those not signed by one of them."""
-    if not allow_simulated and (simulated := [release.holder for release in releases if release.simulated]):
-        message = (
+    if not allow_simulated and (
+        simulated := [release.holder for release in releases if release.simulated]
+    ):
+        raise ReleaseError(
             f"the release of {simulated[0]!r} is simulated and protects nobody: allow it with --allow-simulated (allow_simulated=True)"
         )
-        raise ReleaseError(message)
     if trusted_keys is not None:
         _check_keys(releases, set(trusted_keys))
 
@@ -105,7 +111,11 @@ def _load(source: str | Path | Release) -> list[Release | Entry]:
     if isinstance(source, Release):
         return [source]
     files = release_files(source)
-    return [release for path in files for release in (LogReader(path).entries() if is_log(path) else [Release.load(path)])]
+    return [
+        release
+        for path in files
+        for release in (LogReader(path).entries() if is_log(path) else [Release.load(path)])
+    ]
 
 
 def release_files(source: str | Path) -> list[Path]:
@@ -113,35 +123,44 @@ def release_files(source: str | Path) -> list[Path]:
     place = Path(source)
     if not place.is_dir():
         return [place]
-    return [*sorted(place.glob("*.json")), *(path for path in sorted(place.glob("*.log")) if is_log(path))]
+    return [
+        *sorted(place.glob("*.json")),
+        *(path for path in sorted(place.glob("*.log")) if is_log(path)),
+    ]
 
 
 def _check_study(releases: Sequence[Published | Batches]) -> None:
     first = releases[0]
     for release in releases[1:]:
         if release.relation != first.relation:
-            message = f"{release.holder!r} published under {release.relation}, {first.holder!r} under {first.relation}: these never mix"
-            raise ReleaseError(message)
+            raise ReleaseError(
+                f"{release.holder!r} published under {release.relation}, {first.holder!r} under {first.relation}: these never mix"
+            )
         if release.study_hash != first.study_hash:
-            message = f"{release.holder!r} and {first.holder!r} published for different studies: all must use the same study file"
-            raise ReleaseError(message)
+            raise ReleaseError(
+                f"{release.holder!r} and {first.holder!r} published for different studies: all must use the same study file"
+            )
 
 
 def _check_holders(releases: Sequence[Published | Batches]) -> None:
     seen: set[str] = set()
     for release in releases:
         if release.holder in seen:
-            message = f"holder {release.holder!r} is there twice: give each holder's release once"
-            raise ReleaseError(message)
+            raise ReleaseError(
+                f"holder {release.holder!r} is there twice: give each holder's release once"
+            )
         seen.add(release.holder)
 
 
 def _check_keys(releases: Sequence[Published], trusted: set[str]) -> None:
     for release in releases:
         if release.signature is None or release.signature.public_key not in trusted:
-            message = f"the release of {release.holder!r} is not signed by a trusted key"
-            raise SignatureError(message)
+            raise SignatureError(
+                f"the release of {release.holder!r} is not signed by a trusted key"
+            )
 
 
-def _column(values: list[int | float | None] | list[float | None], unit: float = 1.0) -> NDArray[np.float64] | None:
+def _column(
+    values: list[int | float | None] | list[float | None], unit: float = 1.0
+) -> NDArray[np.float64] | None:
     return None if values[0] is None else np.array(values, dtype=float) / unit

@@ -21,7 +21,9 @@ class Evidence:
     gram_sd: Array  # (J,): of a diagonal entry
     off_diagonal_sd: Array  # (J,): of an entry off the diagonal; gram_sd / √2 for frobenius noise
     moment_sd: Array  # (J,)
-    counts: Array | None = None  # (J,): rows of X, exact unless count_sd > 0; where rows are averaged, n/k
+    counts: Array | None = (
+        None  # (J,): rows of X, exact unless count_sd > 0; where rows are averaged, n/k
+    )
     count_sd: Array | None = None
     squares: Array | None = None  # (J,): noisy y'y
     square_sd: Array | None = None
@@ -29,7 +31,9 @@ class Evidence:
     eigenvalue_sd: Array | None = None
     intercept: bool = False  # whether the first column is the intercept
     average: int = 1  # k: each row of X is the sum of so many rows over √k, and so is its response
-    whole_rows: bool = False  # whether no row was shrunk or left out: the intercept is then 1 in every row
+    whole_rows: bool = (
+        False  # whether no row was shrunk or left out: the intercept is then 1 in every row
+    )
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
 
     @property

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from tacit.analyst.collection import Collection
-from tacit.analyst.method import Draws, Method, Settings
 from tacit.analyst.methods import method_named
-from tacit.analyst.pooled import pool
-from tacit.analyst.posterior import Contribution, Posterior
+from tacit.analyst.methods.method import Draws, Method, Settings
+from tacit.analyst.posterior.pooled import pool
+from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.prior_file import load_prior, prior_named
 from tacit.errors import MethodError, PriorError
@@ -46,19 +46,25 @@ def fit(
         study=collection.study,
         method=chosen.name,
         outcome=outcome,
-        contributions=tuple(Contribution(r.holder, r.n, r.epsilon, r.delta, r.hash, r.created, r.simulated) for r in collection.releases),
+        contributions=tuple(
+            Contribution(r.holder, r.n, r.epsilon, r.delta, r.hash, r.created, r.simulated)
+            for r in collection.releases
+        ),
         caveat=chosen.caveat,
         seed=settings.seed,
         warmup=settings.warmup,
         options=_options(chosen.name, prior, settings, sampled=isinstance(outcome, Draws)),
-        software=f"tacit {version('tacit')}",
+        software=f"tacit {version('tacit-dp')}",
         pooled=None if np.isnan(outcome.residual_variance()) else pool(evidence, law, outcome),
     )
 
 
 def _options(method: str, prior: Prior | str | Path, settings: Settings, *, sampled: bool) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
-    options: dict[str, object] = {"method": method, "prior": "(given in code)" if isinstance(prior, Prior) else prior}
+    options: dict[str, object] = {
+        "method": method,
+        "prior": "(given in code)" if isinstance(prior, Prior) else prior,
+    }
     if sampled:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method == "normal-x":
@@ -74,23 +80,21 @@ def prior_of(prior: Prior | str | Path, study: Study) -> Prior:
         is_file = isinstance(prior, Path) or prior.endswith(".toml")
         prior = load_prior(prior, study.columns) if is_file else prior_named(str(prior), study.d)
     if prior.d != study.d:
-        message = f"the prior has {prior.d} coefficients, the study {study.d}"
-        raise PriorError(message)
+        raise PriorError(f"the prior has {prior.d} coefficients, the study {study.d}")
     return prior
 
 
 def _check_needs(method: Method, collection: Collection) -> None:
     for need in method.needs:
         if getattr(collection.evidence, need) is None:
-            message = f"{method.name} needs releases with {_ASK_FOR[need]} in the study, and publish anew; or choose another method"
-            raise MethodError(message)
+            raise MethodError(
+                f"{method.name} needs releases with {_ASK_FOR[need]} in the study, and publish anew; or choose another method"
+            )
 
 
 def _check_settings(settings: Settings) -> None:
     for field, least in (("chains", 1), ("draws", 4), ("warmup", 0)):
         if getattr(settings, field) < least:
-            message = f"{field} must be at least {least}; got {getattr(settings, field)}"
-            raise MethodError(message)
+            raise MethodError(f"{field} must be at least {least}; got {getattr(settings, field)}")
     if settings.noise_variance is not None and not settings.noise_variance > 0:
-        message = f"noise_variance must be positive; got {settings.noise_variance}"
-        raise MethodError(message)
+        raise MethodError(f"noise_variance must be positive; got {settings.noise_variance}")

@@ -7,13 +7,13 @@ on how many came before. The result is that of `fit` over the same logs, by the 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tacit.analyst.batches import Batches, Streams
 from tacit.analyst.collection import Collection, check_distinct, check_origin
 from tacit.analyst.fit import DEFAULT_METHOD, fit
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
+from tacit.analyst.streams import Batches, Streams
 from tacit.errors import MethodError, ReleaseError
-from tacit.release_log import LogReader, is_log
+from tacit.release.log import LogReader, is_log
 
 COMPUTED = ("noise-aware", "exact-fixed-s", "fixed-s-fast")
 """Methods that answer at once; a sampler would not keep up."""
@@ -32,12 +32,14 @@ class Follower:
         trusted_keys: Iterable[str] | None = None,
     ) -> None:
         if method not in COMPUTED:
-            message = f"method must be one of {', '.join(COMPUTED)} to follow a stream: `tacit fit` takes the others over the same log"
-            raise MethodError(message)
+            raise MethodError(
+                f"method must be one of {', '.join(COMPUTED)} to follow a stream: `tacit fit` takes the others over the same log"
+            )
         for log in logs:
             if not is_log(log):
-                message = f"{str(log)!r} is not a release log that can be read: give what `tacit stream --log` writes"
-                raise ReleaseError(message)
+                raise ReleaseError(
+                    f"{str(log)!r} is not a release log that can be read: give what `tacit stream --log` writes"
+                )
         self._method, self._prior = method, prior
         self._allow_simulated = allow_simulated
         self._trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
@@ -49,7 +51,11 @@ class Follower:
         count = 0
         for reader in self._readers:
             for entry in reader.entries():
-                check_origin([entry.release], allow_simulated=self._allow_simulated, trusted_keys=self._trusted_keys)
+                check_origin(
+                    [entry.release],
+                    allow_simulated=self._allow_simulated,
+                    trusted_keys=self._trusted_keys,
+                )
                 self._streams.add(entry)
                 count += 1
         return count

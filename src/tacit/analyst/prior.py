@@ -22,7 +22,9 @@ class Prior:
     rate: float  # b
     feature_scale: Array  # (d, d): Λ
     feature_degrees: float  # κ
-    flat_noise: bool = False  # σ² uniform on (0, 1] instead, for a method that has y'y to learn it from
+    flat_noise: bool = (
+        False  # σ² uniform on (0, 1] instead, for a method that has y'y to learn it from
+    )
 
     @property
     def d(self) -> int:

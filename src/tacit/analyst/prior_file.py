@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tacit.analyst.prior import Prior
-from tacit.columns import explain
 from tacit.errors import PriorError
+from tacit.records import explain
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -37,11 +37,9 @@ def load_prior(path: str | Path, columns: tuple[str, ...]) -> Prior:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not valid TOML"
-        message = f"cannot read the prior {str(path)!r}: {reason}"
-        raise PriorError(message) from None
+        raise PriorError(f"cannot read the prior {str(path)!r}: {reason}") from None
     if set(document) != {"prior"}:
-        message = f"{path}: a prior file holds one table, [prior]"
-        raise PriorError(message)
+        raise PriorError(f"{path}: a prior file holds one table, [prior]")
     return prior_from_table(document["prior"], columns)
 
 
@@ -50,22 +48,26 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
     try:
         fields = _PriorTable.model_validate(table)
     except ValidationError as error:
-        message = f"prior.{explain(error)}"
-        raise PriorError(message) from None
+        raise PriorError(f"prior.{explain(error)}") from None
     base = prior_named(fields.name, len(columns))
-    sds = _by_column("coefficient_sd", fields.coefficient_sd, np.sqrt(np.diag(base.covariance)), columns)
+    sds = _by_column(
+        "coefficient_sd", fields.coefficient_sd, np.sqrt(np.diag(base.covariance)), columns
+    )
     prior = Prior(
         mean=_by_column("coefficient_mean", fields.coefficient_mean, base.mean, columns),
         covariance=np.diag(sds**2),
         shape=base.shape if fields.noise_shape is None else fields.noise_shape,
         rate=base.rate if fields.noise_rate is None else fields.noise_rate,
-        feature_scale=base.feature_scale if fields.feature_scale is None else fields.feature_scale * np.eye(base.d),
-        feature_degrees=base.feature_degrees if fields.feature_degrees is None else fields.feature_degrees,
+        feature_scale=base.feature_scale
+        if fields.feature_scale is None
+        else fields.feature_scale * np.eye(base.d),
+        feature_degrees=base.feature_degrees
+        if fields.feature_degrees is None
+        else fields.feature_degrees,
         flat_noise=base.flat_noise and fields.noise_shape is None and fields.noise_rate is None,
     )
     if prior.feature_degrees <= prior.d - 1:
-        message = f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}"
-        raise PriorError(message)
+        raise PriorError(f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}")
     return prior
 
 
@@ -73,13 +75,17 @@ def prior_named(name: str, d: int) -> Prior:
     """One of the priors that have a name."""
     named = {"weak": Prior.weak, "paper": Prior.paper}
     if name not in named:
-        message = f"prior must be one of {', '.join(named)}, or a file with a [prior] table; got {name!r}"
-        raise PriorError(message)
+        raise PriorError(
+            f"prior must be one of {', '.join(named)}, or a file with a [prior] table; got {name!r}"
+        )
     return named[name](d)
 
 
 def _by_column(
-    field: str, given: float | Mapping[str, float] | None, default: NDArray[np.float64], columns: tuple[str, ...]
+    field: str,
+    given: float | Mapping[str, float] | None,
+    default: NDArray[np.float64],
+    columns: tuple[str, ...],
 ) -> NDArray[np.float64]:
     if given is None:
         return default
@@ -88,7 +94,8 @@ def _by_column(
     values = default.copy()
     for column, value in given.items():
         if column not in columns:
-            message = f"prior.{field} names {column!r}, which is no column of the study: they are {', '.join(columns)}"
-            raise PriorError(message)
+            raise PriorError(
+                f"prior.{field} names {column!r}, which is no column of the study: they are {', '.join(columns)}"
+            )
         values[columns.index(column)] = value
     return values

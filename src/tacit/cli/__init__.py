@@ -5,8 +5,23 @@ import sys
 
 import typer
 
-from tacit.cli import demo, doctor, federate, fit, follow, key, ledger, plan, predict, publish, report, scales, stream, study
-from tacit.cli.command import every_command, with_quiet
+from tacit.cli import (
+    demo,
+    doctor,
+    federate,
+    fit,
+    follow,
+    key,
+    ledger,
+    plan,
+    predict,
+    publish,
+    report,
+    scales,
+    stream,
+    study,
+)
+from tacit.cli.options import every_command, with_quiet
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -37,17 +52,20 @@ for command in every_command(app):
         command.callback = with_quiet(command.callback)
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001
+def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"tacit {version('tacit')}")
+        typer.echo(f"tacit {version('tacit-dp')}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    *, version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    *,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
 ) -> None:
     pass
 
@@ -66,7 +84,10 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TACIT_DEBUG"):
             raise
-        _fail(f"unexpected {type(error).__name__}: please report it; TACIT_DEBUG=1 shows where, on the holder's own screen", 1)
+        _fail(
+            f"unexpected {type(error).__name__}: please report it; TACIT_DEBUG=1 shows where, on the holder's own screen",
+            1,
+        )
 
 
 def _fail(sentence: str, code: int) -> None:

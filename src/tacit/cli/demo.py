@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.command import quietly
+from tacit.cli.options import quietly
 
 if TYPE_CHECKING:
-    from tacit.demonstration import Story
+    from tacit.demo.hospitals import Story
 
 
-def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demonstration writes; it must not exist yet.")]) -> None:
+def demo(
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for everything the demonstration writes; it must not exist yet."),
+    ],
+) -> None:
     """Tell the whole story: holders publish, an analyst fits, predicts and reports, with the commands that real ones would use.
 
     The holders are sixteen airlines with the flights that left New York in 2013, if the extra `demo` is installed; otherwise three
@@ -20,19 +25,21 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
 
     Example: `tacit demo --out demo`
     """
-    from tacit.airlines import airlines, is_available
     from tacit.cli.fit import fit
     from tacit.cli.ledger import show
     from tacit.cli.predict import predict
     from tacit.cli.report import report
     from tacit.cli.study import check
-    from tacit.demonstration import hospitals
+    from tacit.demo.airlines import airlines, is_available
+    from tacit.demo.hospitals import hospitals
 
     _make(out)
     story = (airlines if is_available() else hospitals)(out)
     analyst = out / "analyst"
     analyst.mkdir()
-    _say(f"1. The {story.holders} and the analyst agree on a study.\n$ tacit study check {story.study}")
+    _say(
+        f"1. The {story.holders} and the analyst agree on a study.\n$ tacit study check {story.study}"
+    )
     check(story.study)
     _publish(story, analyst)
     first = min(story.tables)
@@ -41,17 +48,25 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for everything the demon
     ledger = story.tables[first].parent / "ledger.db"
     _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {ledger}")
     show(ledger)
-    posterior, predictions, page = (analyst / name for name in ("posterior.parquet", "predictions.csv", "report.html"))
-    _say(f"5. The analyst infers the coefficients from these files alone.\n$ tacit fit {analyst} --out {posterior}")
+    posterior, predictions, page = (
+        analyst / name for name in ("posterior.parquet", "predictions.csv", "report.html")
+    )
+    _say(
+        f"5. The analyst infers the coefficients from these files alone.\n$ tacit fit {analyst} --out {posterior}"
+    )
     fit([analyst], out=posterior)
     typer.echo(f"\n{story.truth}")
     _say("6. And predicts rows that nobody published.")
-    typer.echo(f"$ tacit predict {posterior} {story.new} --out {predictions} {' '.join(f'--keep {name}' for name in story.kept)}")
+    typer.echo(
+        f"$ tacit predict {posterior} {story.new} --out {predictions} {' '.join(f'--keep {name}' for name in story.kept)}"
+    )
     predict(posterior, [str(story.new)], out=predictions, keep=list(story.kept))
     typer.echo(_compared(predictions, story.response))
     _say(f"7. Last, a page for everybody.\n$ tacit report {posterior} --out {page}")
     report(posterior, out=page)
-    _say(f"Open {page} in a browser; {analyst / first}.json and {story.study} show what crossed the wall, and on what terms.")
+    _say(
+        f"Open {page} in a browser; {analyst / first}.json and {story.study} show what crossed the wall, and on what terms."
+    )
 
 
 def _make(folder: Path) -> None:
@@ -60,18 +75,20 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        message = f"{str(folder)!r} exists already: choose another --out, or remove it"
-        raise TableError(message) from None
+        raise TableError(
+            f"{str(folder)!r} exists already: choose another --out, or remove it"
+        ) from None
     except OSError as error:
-        message = f"cannot make the folder {str(folder)!r}: {error.strerror}"
-        raise TableError(message) from None
+        raise TableError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from None
 
 
 def _publish(story: "Story", analyst: Path) -> None:
     """Every holder publishes; what the command says is shown for the first."""
     from tacit.cli.publish import publish
 
-    _say(f"2. Each {story.holder} publishes where its rows lie. Only the JSON file leaves the house.")
+    _say(
+        f"2. Each {story.holder} publishes where its rows lie. Only the JSON file leaves the house."
+    )
     for place, (holder, table) in enumerate(story.tables.items()):
         release, ledger = analyst / f"{holder}.json", table.parent / "ledger.db"
         typer.echo(
@@ -87,7 +104,10 @@ def _compared(predictions: Path, response: str) -> str:
     from pyarrow.csv import read_csv
 
     table = read_csv(predictions)
-    inside = pc.and_(pc.greater_equal(table[response], table["low"]), pc.less_equal(table[response], table["high"]))
+    inside = pc.and_(
+        pc.greater_equal(table[response], table["low"]),
+        pc.less_equal(table[response], table["high"]),
+    )
     share, count = pc.mean(inside).as_py(), pc.count(inside).as_py()
     return f"What really happened lies inside the 90 % interval for {100 * share:.1f} % of the {count:,} rows whose response is known."
 

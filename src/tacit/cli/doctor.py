@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import typer
 
-from tacit.cli.publish import Json, LedgerFile
+from tacit.cli.options import Json, LedgerFile
 from tacit.errors import TacitError
 
 CORE = ("numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich")
@@ -43,7 +43,11 @@ def doctor(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
     needed = [_packages(), _noise(), _ledger(ledger or default_path())]
     optional = [_extra(name) for name in EXTRAS] + [_engine()]
     if as_json:
-        typer.echo(json.dumps({"needed": [asdict(f) for f in needed], "optional": [asdict(f) for f in optional]}))
+        typer.echo(
+            json.dumps(
+                {"needed": [asdict(f) for f in needed], "optional": [asdict(f) for f in optional]}
+            )
+        )
     else:
         for finding in needed:
             typer.echo(f"{'ok     ' if finding.ok else 'BROKEN '} {finding.what}: {finding.seen}")
@@ -56,7 +60,9 @@ def doctor(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
 def _packages() -> Finding:
     found = {name: _version(name) for name in ("tacit", *CORE)}
     words = ", ".join(f"{name} {number or 'missing'}" for name, number in found.items())
-    return Finding("versions", None not in found.values(), f"Python {platform.python_version()}, {words}")
+    return Finding(
+        "versions", None not in found.values(), f"Python {platform.python_version()}, {words}"
+    )
 
 
 def _noise() -> Finding:
@@ -81,10 +87,16 @@ def _ledger(path: object) -> Finding:
         accounts = Ledger(place).accounts()
     except TacitError as error:
         return Finding("ledger", ok=False, seen=str(error))
-    lost = sum(charge.release is None and charge.batches is None for account in accounts for charge in account.charges)
+    lost = sum(
+        charge.release is None and charge.batches is None
+        for account in accounts
+        for charge in account.charges
+    )
     charges = sum(len(account.charges) for account in accounts)
     return Finding(
-        "ledger", ok=True, seen=f"{place}: whole; {len(accounts)} data sets, {charges} charges, {lost} of them without a release"
+        "ledger",
+        ok=True,
+        seen=f"{place}: whole; {len(accounts)} data sets, {charges} charges, {lost} of them without a release",
     )
 
 
@@ -93,7 +105,11 @@ def _extra(name: str) -> Finding:
     found = {package: _version(package) for package in packages}
     if None in found.values():
         return Finding(name, ok=False, seen=f"{purpose}: pip install 'tacit[{name}]'")
-    return Finding(name, ok=True, seen=f"{purpose}: " + ", ".join(f"{package} {number}" for package, number in found.items()))
+    return Finding(
+        name,
+        ok=True,
+        seen=f"{purpose}: " + ", ".join(f"{package} {number}" for package, number in found.items()),
+    )
 
 
 def _engine() -> Finding:
@@ -103,7 +119,11 @@ def _engine() -> Finding:
         devices = jax.devices()
     except (ImportError, RuntimeError) as error:
         return Finding("engine", ok=False, seen=f"no device to sample on ({type(error).__name__})")
-    return Finding("engine", ok=True, seen=f"samples on {', '.join(f'{device.device_kind} ({device.platform})' for device in devices)}")
+    return Finding(
+        "engine",
+        ok=True,
+        seen=f"samples on {', '.join(f'{device.device_kind} ({device.platform})' for device in devices)}",
+    )
 
 
 def _version(package: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.publish import Json
+from tacit.cli.options import Json
 from tacit.errors import FederationError
 
 if TYPE_CHECKING:
@@ -21,10 +21,16 @@ PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
     study: Annotated[Path, typer.Option(help="The study file all holders agreed on.")],
-    holder: Annotated[list[str], typer.Option(help="A holder's name, which also names its folder. Repeat it.")],
+    holder: Annotated[
+        list[str], typer.Option(help="A holder's name, which also names its folder. Repeat it.")
+    ],
     address: Annotated[str, typer.Option(help="Where sites reach the SuperLink, as host:port.")],
-    prefix: Annotated[str, typer.Option(help="The environment Tacit is installed in, on every machine.")] = "/opt/tacit",
-    out: Annotated[str, typer.Option(help="Folder for results, on the SuperLink's machine.")] = "/var/lib/tacit/results",
+    prefix: Annotated[
+        str, typer.Option(help="The environment Tacit is installed in, on every machine.")
+    ] = "/opt/tacit",
+    out: Annotated[
+        str, typer.Option(help="Folder for results, on the SuperLink's machine.")
+    ] = "/var/lib/tacit/results",
 ) -> None:
     """Write a ready project: the Flower app, certificates, services and a policy for each site.
 
@@ -40,7 +46,9 @@ def init(
 
 
 @app.command()
-def keys(out: Annotated[Path, typer.Option(help="Folder for the keys; they stay at the site.")]) -> None:
+def keys(
+    out: Annotated[Path, typer.Option(help="Folder for the keys; they stay at the site.")],
+) -> None:
     """Write a site's keys: for its SuperNode, to sign releases, and the secret its two processes share.
 
     Example: `tacit federate keys --out /etc/tacit`
@@ -50,7 +58,9 @@ def keys(out: Annotated[Path, typer.Option(help="Folder for the keys; they stay 
     made = write_keys(out)
     typer.echo(f"{made.node}, {made.sign}, {made.secret}: keep them")
     typer.echo(f"{made.node_public}: give it to the analyst, who registers it")
-    typer.echo(f"public key of releases: {made.sign_public} (give it to the analyst, for holders.toml)")
+    typer.echo(
+        f"public key of releases: {made.sign_public} (give it to the analyst, for holders.toml)"
+    )
 
 
 @app.command()
@@ -68,15 +78,14 @@ def check(policy: PolicyFile, *, as_json: Json = False) -> None:
     else:
         typer.echo(_policy_words(allowed))
     if missing:
-        message = f"{policy}: {'; '.join(missing)}"
-        raise FederationError(message)
+        raise FederationError(f"{policy}: {'; '.join(missing)}")
 
 
 def _missing(policy: "Policy") -> list[str]:
     """What the policy names and is not there."""
     import glob
 
-    places = [place for place in policy.data if "://" not in place and not glob.glob(place)]  # noqa: PTH207
+    places = [place for place in policy.data if "://" not in place and not glob.glob(place)]
     missing = [f"data: nothing at {place!r}" for place in places]
     if policy.key is not None and not Path(policy.key).is_file():
         missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")
@@ -103,7 +112,9 @@ def _policy_words(policy: "Policy") -> str:
 @app.command()
 def approve(
     policy: PolicyFile,
-    study: Annotated[str | None, typer.Argument(help="A study by its name, or the first letters of its hash.")] = None,
+    study: Annotated[
+        str | None, typer.Argument(help="A study by its name, or the first letters of its hash.")
+    ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Approve without asking.")] = False,
     refuse: Annotated[bool, typer.Option("--refuse", help="Refuse.")] = False,
@@ -117,8 +128,7 @@ def approve(
     from tacit.federation.client.requests import Requests
 
     if yes and refuse:
-        message = "--yes and --refuse exclude each other: give one of them"
-        raise FederationError(message)
+        raise FederationError("--yes and --refuse exclude each other: give one of them")
     allowed = Policy.load(policy)
     requests = Requests(allowed.requests)
     if study is None:
@@ -132,11 +142,19 @@ def approve(
         refuse = not yes and typer.confirm("Refuse it? (no: it goes on waiting)")
     if yes or refuse:
         request = requests.decide(request, "refused" if refuse else "approved")
-    typer.echo(json.dumps(_request_facts(request)) if as_json else f"study {request.agreement().name!r}: {request.decision}")
+    typer.echo(
+        json.dumps(_request_facts(request))
+        if as_json
+        else f"study {request.agreement().name!r}: {request.decision}"
+    )
 
 
 def _approval(policy: "Policy") -> str:
-    return "a person approves each study" if policy.approval else "only of studies that could be refused for what rows say"
+    return (
+        "a person approves each study"
+        if policy.approval
+        else "only of studies that could be refused for what rows say"
+    )
 
 
 def _list(requests: "list[Request]", *, as_json: bool) -> None:
@@ -146,13 +164,17 @@ def _list(requests: "list[Request]", *, as_json: bool) -> None:
     for request in requests:
         study = request.agreement()
         digits = request.study_hash.removeprefix("sha256:")[:12]
-        typer.echo(f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, epsilon = {study.epsilon:g}")
+        typer.echo(
+            f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, epsilon = {study.epsilon:g}"
+        )
     if not requests:
         typer.echo("no study was asked for that needs a person")
 
 
 def _request_facts(request: "Request") -> dict[str, Any]:
-    return request.model_dump(mode="json", exclude={"format", "version", "study"}) | {"name": request.agreement().name}
+    return request.model_dump(mode="json", exclude={"format", "version", "study"}) | {
+        "name": request.agreement().name
+    }
 
 
 def _request_words(request: "Request", policy: "Policy") -> str:
@@ -163,9 +185,17 @@ def _request_words(request: "Request", policy: "Policy") -> str:
     study = request.agreement()
     ledger = Ledger(policy.ledger)
     accounts = ledger.accounts() if ledger.path.exists() else []
-    spent = next((account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0)
-    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (", and y'y" if study.response_square else "")
-    leaves = "a masked vector, of which others learn the sum alone" if study.secure_sum else "one file with noisy sums"
+    spent = next(
+        (account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0
+    )
+    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (
+        ", and y'y" if study.response_square else ""
+    )
+    leaves = (
+        "a masked vector, of which others learn the sum alone"
+        if study.secure_sum
+        else "one file with noisy sums"
+    )
     return (
         f"{words(study)}\n\n"
         f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
@@ -179,7 +209,9 @@ def _request_words(request: "Request", policy: "Policy") -> str:
 def serve(
     policy: PolicyFile,
     secret: Annotated[Path, typer.Option(help="File with the secret shared with the SuperNode.")],
-    supernode: Annotated[str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")] = "127.0.0.1:9094",
+    supernode: Annotated[
+        str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")
+    ] = "127.0.0.1:9094",
     poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 1.0,
 ) -> None:
     """Answer studies that reach this site's SuperNode, by the policy, until stopped.
@@ -196,5 +228,7 @@ def serve(
     allowed = Policy.load(policy)
     runtime = Runtime.at(supernode, secret)
     log_to_stderr()
-    typer.echo(f"{allowed.holder!r} answers what reaches the SuperNode at {supernode}; interrupt to stop")
+    typer.echo(
+        f"{allowed.holder!r} answers what reaches the SuperNode at {supernode}; interrupt to stop"
+    )
     serve_site(client, runtime, policy, poll=poll)

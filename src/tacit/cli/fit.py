@@ -6,27 +6,43 @@ from typing import Annotated, Literal
 
 import typer
 
-from tacit.cli.publish import Json
-
-Probability = Annotated[float, typer.Option("--interval", help="Probability of the intervals.")]
+from tacit.cli.options import Json, Probability
 
 
 def fit(
-    releases: Annotated[list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")],
+    releases: Annotated[
+        list[Path],
+        typer.Argument(help="Release files, release logs of streams, or folders of them."),
+    ],
     out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
-    method: Annotated[str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")] = None,
-    prior: Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")] = "weak",
+    method: Annotated[
+        str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
+    ] = None,
+    prior: Annotated[
+        str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")
+    ] = "weak",
     chains: Annotated[int, typer.Option(help="Chains of a sampler.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     sampler: Annotated[
-        Literal["gradient", "metropolis"], typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel.")
+        Literal["gradient", "metropolis"],
+        typer.Option(
+            help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."
+        ),
     ] = "gradient",
-    noise_variance: Annotated[float | None, typer.Option(help="Residual variance, in scaled units, where a method holds it fixed.")] = None,
-    trusted_key: Annotated[list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")] = None,
+    noise_variance: Annotated[
+        float | None,
+        typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
+    ] = None,
+    trusted_key: Annotated[
+        list[str] | None,
+        typer.Option(help="Public key: take releases signed by one of these only."),
+    ] = None,
     *,
-    allow_simulated: Annotated[bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")] = False,
+    allow_simulated: Annotated[
+        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
@@ -39,23 +55,27 @@ def fit(
     from tacit.analyst.collection import collect, release_files
     from tacit.analyst.fit import DEFAULT_METHOD
     from tacit.analyst.fit import fit as fit_collection
-    from tacit.analyst.method import Settings
+    from tacit.analyst.methods.method import Settings
     from tacit.cli.progress import draws_bar
-    from tacit.document import refuse_overwriting, refuse_unwritable
+    from tacit.files import refuse_overwriting, refuse_unwritable
 
     refuse_unwritable(out)
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     with draws_bar() as on_progress:
         settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
-        posterior = fit_collection(collection, method or DEFAULT_METHOD, prior=prior, settings=settings)
+        posterior = fit_collection(
+            collection, method or DEFAULT_METHOD, prior=prior, settings=settings
+        )
     posterior.save(out)
     found = posterior.summary()
     if as_json:
         typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
         return
     holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
-    typer.echo(f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n")
+    typer.echo(
+        f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
+    )
     typer.echo(str(found))
     typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
@@ -65,7 +85,9 @@ def summary(
     probability: Probability = 0.9,
     units: Annotated[
         Literal["user", "scaled", "contrast"],
-        typer.Option(help="The user's units; the study's own; or the response's, over a feature's whole range."),
+        typer.Option(
+            help="The user's units; the study's own; or the response's, over a feature's whole range."
+        ),
     ] = "user",
     *,
     as_json: Json = False,
@@ -74,7 +96,7 @@ def summary(
 
     Example: `tacit summary posterior.parquet --interval 0.95`
     """
-    from tacit.analyst.posterior import Posterior
+    from tacit.analyst.posterior.posterior import Posterior
 
     found = Posterior.load(posterior).summary(probability, units)
     typer.echo(json.dumps(found.to_dict()) if as_json else str(found))

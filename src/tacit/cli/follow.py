@@ -10,27 +10,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.fit import Probability
-from tacit.cli.publish import Json
+from tacit.cli.options import Json, Probability
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tacit.analyst.follow import Follower
-    from tacit.analyst.summary import Summary
+    from tacit.analyst.posterior.summary import Summary
 
 
 def follow(
     logs: Annotated[list[Path], typer.Argument(help="Release logs, one for each holder's stream.")],
-    out: Annotated[Path | None, typer.Option(help="File for the posterior (Parquet), written anew after each look.")] = None,
-    method: Annotated[str, typer.Option(help="noise-aware, exact-fixed-s or fixed-s-fast.")] = "noise-aware",
-    prior: Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")] = "weak",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File for the posterior (Parquet), written anew after each look."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="noise-aware, exact-fixed-s or fixed-s-fast.")
+    ] = "noise-aware",
+    prior: Annotated[
+        str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")
+    ] = "weak",
     probability: Probability = 0.9,
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks at the logs.")] = 1.0,
-    trusted_key: Annotated[list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")] = None,
+    every: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two looks at the logs.")
+    ] = 1.0,
+    trusted_key: Annotated[
+        list[str] | None,
+        typer.Option(help="Public key: take releases signed by one of these only."),
+    ] = None,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Show the posterior of what is there now, and stop.")] = False,
-    allow_simulated: Annotated[bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show the posterior of what is there now, and stop.")
+    ] = False,
+    allow_simulated: Annotated[
+        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Keep the posterior current while streams go on: batches are added up as they are logged, at a cost that does not grow.
@@ -40,22 +55,30 @@ def follow(
     Example: `tacit follow north.log south.log --out posterior.parquet`
     """
     from tacit.analyst.follow import Follower
-    from tacit.document import refuse_overwriting, refuse_unwritable
+    from tacit.files import refuse_overwriting, refuse_unwritable
 
     if out is not None:
         refuse_unwritable(out)
         refuse_overwriting(out, logs)
-    follower = Follower(logs, method=method, prior=prior, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    follower = Follower(
+        logs, method=method, prior=prior, allow_simulated=allow_simulated, trusted_keys=trusted_key
+    )
     views = _views(follower, probability, out, None if once else every)
     if once or as_json or not sys.stdout.isatty():
         with suppress(KeyboardInterrupt):
             for summary in views:
-                typer.echo(json.dumps(_facts(follower) | summary.to_dict()) if as_json else _words(follower, summary))
+                typer.echo(
+                    json.dumps(_facts(follower) | summary.to_dict())
+                    if as_json
+                    else _words(follower, summary)
+                )
         return
     _live(follower, views)
 
 
-def _views(follower: "Follower", probability: float, out: Path | None, every: float | None) -> Iterator["Summary"]:
+def _views(
+    follower: "Follower", probability: float, out: Path | None, every: float | None
+) -> Iterator["Summary"]:
     """A summary after each look that found new batches; one alone where `every` is None."""
     while True:
         if follower.update() or every is None:
@@ -69,7 +92,10 @@ def _views(follower: "Follower", probability: float, out: Path | None, every: fl
 
 
 def _facts(follower: "Follower") -> dict[str, Any]:
-    streams = [{"holder": one.holder, "batches": one.batches, "rows": one.n, "epsilon": one.epsilon} for one in follower.streams]
+    streams = [
+        {"holder": one.holder, "batches": one.batches, "rows": one.n, "epsilon": one.epsilon}
+        for one in follower.streams
+    ]
     return {"streams": streams, "lost": follower.lost}
 
 
@@ -91,7 +117,12 @@ def _live(follower: "Follower", views: Iterator["Summary"]) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    with Live("waiting for the first batch; Ctrl-C ends", console=Console(), auto_refresh=False) as live, suppress(KeyboardInterrupt):
+    with (
+        Live(
+            "waiting for the first batch; Ctrl-C ends", console=Console(), auto_refresh=False
+        ) as live,
+        suppress(KeyboardInterrupt),
+    ):
         for summary in views:
             live.update(_picture(follower, summary), refresh=True)
 
@@ -102,13 +133,20 @@ def _picture(follower: "Follower", summary: "Summary") -> "RenderableType":
     from rich.table import Table
 
     table = Table(
-        title=_state(follower), caption=f"{summary.method}, {summary.probability:.0%} intervals; {time.strftime('%H:%M:%S')}; Ctrl-C ends"
+        title=_state(follower),
+        caption=f"{summary.method}, {summary.probability:.0%} intervals; {time.strftime('%H:%M:%S')}; Ctrl-C ends",
     )
     for heading in ("", "mean", "low", "high"):
         table.add_column(heading, justify="right" if heading else "left")
     table.add_column("interval (┊ is 0)")
     for row in summary.rows:
-        table.add_row(escape(row.name), f"{row.mean:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", _bar(row.low, row.mean, row.high))
+        table.add_row(
+            escape(row.name),
+            f"{row.mean:.4g}",
+            f"{row.low:.4g}",
+            f"{row.high:.4g}",
+            _bar(row.low, row.mean, row.high),
+        )
     return table
 
 
@@ -119,7 +157,9 @@ def _bar(low: float, mean: float, high: float) -> str:
     """An interval as ├──●──┤ on an axis from −a to a, a its far end, with 0 in the middle as ┊."""
     reach = max(abs(low), abs(high), 1e-300)
     cells = [" "] * WIDTH
-    begin, middle, end = (round((value / reach + 1) / 2 * (WIDTH - 1)) for value in (low, mean, high))
+    begin, middle, end = (
+        round((value / reach + 1) / 2 * (WIDTH - 1)) for value in (low, mean, high)
+    )
     cells[begin : end + 1] = "─" * (end + 1 - begin)
     cells[WIDTH // 2] = "┊" if cells[WIDTH // 2] == " " else "┼"
     cells[begin], cells[end], cells[middle] = "├", "┤", "●"

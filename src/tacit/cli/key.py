@@ -14,12 +14,14 @@ def _group() -> None:
 
 
 @app.command()
-def new(out: Annotated[Path, typer.Option(help="File for the private key; it stays with the holder.")]) -> None:
+def new(
+    out: Annotated[Path, typer.Option(help="File for the private key; it stays with the holder.")],
+) -> None:
     """Write a new Ed25519 private key and print its public key, which the analyst should get by another way.
 
     Example: `tacit key new --out north.key`
     """
-    from tacit.signature import new_key
+    from tacit.release.signature import new_key
 
     public = new_key(out)
     typer.echo(f"private key: {out} (keep it)\npublic key:  {public} (give it to the analyst)")

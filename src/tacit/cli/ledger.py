@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.publish import Json, LedgerFile
+from tacit.cli.options import Json, LedgerFile
 
 app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
 
@@ -32,7 +32,10 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
                         "limit": {"epsilon": account.epsilon, "delta": account.delta},
                         "epsilon_spent": account.epsilon_spent,
                         "epsilon_left": account.epsilon_left,
-                        "charges": [{**vars(charge), "release": charge.release is not None} for charge in account.charges],
+                        "charges": [
+                            {**vars(charge), "release": charge.release is not None}
+                            for charge in account.charges
+                        ],
                     }
                     for account in accounts
                 ]
@@ -56,13 +59,23 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
         for charge in account.charges:
             state = "stored" if charge.release is not None else "interrupted: publish again"
             state = state if charge.batches is None else f"stream: {charge.batches} batches"
-            table.add_row(str(charge.id), charge.time, charge.study, charge.holder, f"{charge.epsilon:g}", f"{charge.delta:g}", state)
+            table.add_row(
+                str(charge.id),
+                charge.time,
+                charge.study,
+                charge.holder,
+                f"{charge.epsilon:g}",
+                f"{charge.delta:g}",
+                state,
+            )
         console.print(table)
 
 
 @app.command()
 def limit(
-    epsilon: Annotated[float, typer.Option(help="Most epsilon that may ever be spent on the data set.")],
+    epsilon: Annotated[
+        float, typer.Option(help="Most epsilon that may ever be spent on the data set.")
+    ],
     delta: Annotated[float, typer.Option(help="The delta at which epsilon is meant.")],
     dataset: Annotated[str, typer.Option(help="The data set.")] = "default",
     ledger: LedgerFile = None,
@@ -74,12 +87,16 @@ def limit(
     from tacit.holder.ledger import Ledger, default_path
 
     account = Ledger(ledger or default_path()).set_limit(dataset, epsilon, delta)
-    typer.echo(f"data set {dataset!r}: limit epsilon = {epsilon:g} at delta = {delta:g}; left {account.epsilon_left:.4g}")
+    typer.echo(
+        f"data set {dataset!r}: limit epsilon = {epsilon:g} at delta = {delta:g}; left {account.epsilon_left:.4g}"
+    )
 
 
 @app.command()
 def export(
-    charge: Annotated[int, typer.Argument(help="Number of the charge, as `tacit ledger show` lists it.")],
+    charge: Annotated[
+        int, typer.Argument(help="Number of the charge, as `tacit ledger show` lists it.")
+    ],
     out: Annotated[Path, typer.Option(help="File for the release.")],
     ledger: LedgerFile = None,
 ) -> None:
@@ -87,7 +104,7 @@ def export(
 
     Example: `tacit ledger export 1 --out north.json`
     """
-    from tacit.document import refuse_overwriting, write_whole
+    from tacit.files import refuse_overwriting, write_whole
     from tacit.holder.ledger import Ledger, default_path
 
     book = Ledger(ledger or default_path())

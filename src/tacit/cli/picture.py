@@ -12,13 +12,11 @@ from tacit.errors import TacitError
 def axes(path: Path, rows: int) -> Iterator[Any]:
     """An axes that is saved to `path` when the block ends; tall enough for `rows` lines."""
     if path.suffix not in {".svg", ".png", ".pdf"}:
-        message = f"a picture's name must end in .svg, .png or .pdf; got {path.name!r}"
-        raise TacitError(message)
+        raise TacitError(f"a picture's name must end in .svg, .png or .pdf; got {path.name!r}")
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        message = "pictures need matplotlib: pip install 'tacit[plots]'"
-        raise TacitError(message) from None
+        raise TacitError("pictures need matplotlib: pip install 'tacit[plots]'") from None
     figure = Figure(figsize=(8, 1.5 + 0.5 * rows), layout="constrained")
     panel = figure.add_subplot()
     panel.spines[["top", "right"]].set_visible(False)
@@ -26,5 +24,4 @@ def axes(path: Path, rows: int) -> Iterator[Any]:
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
-        message = f"cannot write {str(path)!r}: {error.strerror}"
-        raise TacitError(message) from None
+        raise TacitError(f"cannot write {str(path)!r}: {error.strerror}") from None

@@ -6,20 +6,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.fit import Probability
-from tacit.cli.publish import Json
+from tacit.cli.options import Json, Probability
 
 if TYPE_CHECKING:
-    from tacit.analyst.prediction import Tally
+    from tacit.analyst.posterior.prediction import Tally
 
 
 def predict(
     posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
-    data: Annotated[list[str], typer.Argument(help="Tables with the study's features: files, folders or patterns.")],
-    out: Annotated[Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Tables with the study's features: files, folders or patterns."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")
+    ],
     probability: Probability = 0.9,
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to copy beside the predictions, such as an identifier; repeat it.")
+        list[str] | None,
+        typer.Option(
+            help="A column to copy beside the predictions, such as an identifier; repeat it."
+        ),
     ] = None,
     *,
     as_json: Json = False,
@@ -30,10 +37,10 @@ def predict(
 
     Example: `tacit predict posterior.parquet new-patients.csv --out predictions.csv --keep patient`
     """
-    from tacit.analyst.posterior import Posterior
-    from tacit.analyst.prediction import predict_to, table_for
+    from tacit.analyst.posterior.posterior import Posterior
+    from tacit.analyst.posterior.prediction import predict_to, table_for
     from tacit.cli.progress import rows_bar
-    from tacit.document import refuse_overwriting, refuse_unwritable
+    from tacit.files import refuse_overwriting, refuse_unwritable
     from tacit.rows.table import files_at
 
     found = Posterior.load(posterior)
@@ -44,10 +51,19 @@ def predict(
     with rows_bar(table.rows) as on_rows:
         tally = predict_to(out, found, table, probability, keep=kept, on_rows=on_rows)
     if as_json:
-        facts = {"predictions": str(out), "rows": tally.rows, "incomplete": tally.incomplete, "outside": tally.outside}
-        typer.echo(json.dumps(facts | {"response": found.study.response.name, "probability": probability}))
+        facts = {
+            "predictions": str(out),
+            "rows": tally.rows,
+            "incomplete": tally.incomplete,
+            "outside": tally.outside,
+        }
+        typer.echo(
+            json.dumps(facts | {"response": found.study.response.name, "probability": probability})
+        )
         return
-    typer.echo(f"{out}: predictions of {found.study.response.name!r} for {tally.rows:,} rows, with {100 * probability:g} % intervals")
+    typer.echo(
+        f"{out}: predictions of {found.study.response.name!r} for {tally.rows:,} rows, with {100 * probability:g} % intervals"
+    )
     _warn(tally)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tacit.cli.command import is_quiet
+from tacit.cli.options import is_quiet
 
 if TYPE_CHECKING:
-    from tacit.analyst.method import Progress
+    from tacit.analyst.methods.method import Progress
 
 PATIENCE = 2.0
 """Seconds of silence before a bar appears."""
@@ -28,7 +28,11 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (rich.TextColumn("{task.completed:,.0f} rows"), rich.BarColumn(), rich.TimeRemainingColumn())
+    columns = (
+        rich.TextColumn("{task.completed:,.0f} rows"),
+        rich.BarColumn(),
+        rich.TimeRemainingColumn(),
+    )
     bar = rich.Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("rows", total=total)
     begun = time.monotonic()
@@ -53,14 +57,23 @@ def draws_bar() -> Iterator[Callable[["Progress"], None]]:
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn(), rich.TimeRemainingColumn())
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TimeRemainingColumn(),
+    )
     bar = rich.Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("sampling", total=None)
     begun = time.monotonic()
 
     def on_progress(progress: "Progress") -> None:
-        rates = ", ".join(f"{block} accepts {rate:.2f}" for block, rate in progress.acceptance.items())
-        bar.update(task, total=progress.total, completed=progress.done, description=rates or "sampling")
+        rates = ", ".join(
+            f"{block} accepts {rate:.2f}" for block, rate in progress.acceptance.items()
+        )
+        bar.update(
+            task, total=progress.total, completed=progress.done, description=rates or "sampling"
+        )
         if not bar.live.is_started and time.monotonic() - begun > PATIENCE:
             bar.start()
 

@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tacit.cli.options import Json, LedgerFile
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
     from tacit.holder.encode import Diagnostics
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger file. [default: $TACIT_LEDGER or one per user]")]
 
 
 def publish(
@@ -19,29 +17,55 @@ def publish(
     holder: Annotated[str, typer.Option(help="This holder's name, as the release will state it.")],
     out: Annotated[Path, typer.Option(help="File for the release.")],
     data: Annotated[
-        list[str] | None, typer.Argument(help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow).")
+        list[str] | None,
+        typer.Argument(
+            help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
+        ),
     ] = None,
-    sql: Annotated[str | None, typer.Option(help="Instead of files: the rows of this query on --database.")] = None,
+    sql: Annotated[
+        str | None, typer.Option(help="Instead of files: the rows of this query on --database.")
+    ] = None,
     database: Annotated[
         str | None,
-        typer.Option(help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one; without a password."),
+        typer.Option(
+            help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one; without a password."
+        ),
     ] = None,
-    spark_table: Annotated[str | None, typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`.")] = None,
+    spark_table: Annotated[
+        str | None,
+        typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
+    ] = None,
     spark_master: Annotated[
-        str | None, typer.Option(help="Spark's master, such as spark://host:7077. [default: as Spark is set up]")
+        str | None,
+        typer.Option(
+            help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"
+        ),
     ] = None,
     ledger: LedgerFile = None,
-    dataset: Annotated[str, typer.Option(help="Which data set pays: tables about the same persons share one.")] = "default",
-    epsilon: Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")] = None,
+    dataset: Annotated[
+        str, typer.Option(help="Which data set pays: tables about the same persons share one.")
+    ] = "default",
+    epsilon: Annotated[
+        float | None, typer.Option(help="Spend less than the study's epsilon.")
+    ] = None,
     delta: Annotated[float | None, typer.Option(help="Spend less than the study's delta.")] = None,
     stage: Annotated[
-        Literal["statistics", "scales"], typer.Option(help="scales: the first stage of a study with scales_share.")
+        Literal["statistics", "scales"],
+        typer.Option(help="scales: the first stage of a study with scales_share."),
     ] = "statistics",
-    sign: Annotated[Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")
+    ] = None,
     *,
-    again: Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Pay for a second release of the same study.")
+    ] = False,
     local_diagnostics: Annotated[
-        bool, typer.Option("--local-diagnostics", help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.")
+        bool,
+        typer.Option(
+            "--local-diagnostics",
+            help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -59,7 +83,7 @@ def publish(
 
     from tacit.cli.progress import rows_bar
     from tacit.cli.source import Asked, files_of, source_of
-    from tacit.document import refuse_overwriting, refuse_unwritable
+    from tacit.files import refuse_overwriting, refuse_unwritable
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.publish import publish as publish_table
@@ -91,8 +115,9 @@ def publish(
     try:
         release.save(out)
     except ReleaseError as error:
-        message = f"{error}; it is paid and in the ledger: `tacit ledger show` gives its number, `tacit ledger export` writes it elsewhere"
-        raise ReleaseError(message) from None
+        raise ReleaseError(
+            f"{error}; it is paid and in the ledger: `tacit ledger show` gives its number, `tacit ledger export` writes it elsewhere"
+        ) from None
     if diagnostics is not None:
         _show(diagnostics)
     account = next(account for account in book.accounts() if account.dataset == dataset)
@@ -109,9 +134,15 @@ def publish(
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    typer.echo(f"{out}: the release of {holder!r} for study {agreement.name!r}; this file, and nothing else, may leave the house")
-    typer.echo(f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, by data set {dataset!r} in {book.path}")
-    typer.echo(f"spent in all: epsilon = {account.epsilon_spent:.4g}; left: {account.epsilon_left:.4g} of {account.epsilon:g}")
+    typer.echo(
+        f"{out}: the release of {holder!r} for study {agreement.name!r}; this file, and nothing else, may leave the house"
+    )
+    typer.echo(
+        f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, by data set {dataset!r} in {book.path}"
+    )
+    typer.echo(
+        f"spent in all: epsilon = {account.epsilon_spent:.4g}; left: {account.epsilon_left:.4g} of {account.epsilon:g}"
+    )
 
 
 def _refuse_foreign(out: Path) -> None:
@@ -124,13 +155,17 @@ def _refuse_foreign(out: Path) -> None:
     except OSError:
         begin = b"what may not be read"
     if begin and b'"format": "tacit-' not in begin:
-        message = f"{str(out)!r} exists already and is no release: choose another --out, or remove it"
-        raise ReleaseError(message)
+        raise ReleaseError(
+            f"{str(out)!r} exists already and is no release: choose another --out, or remove it"
+        )
 
 
 def _show(diagnostics: "Diagnostics") -> None:
     """Counts for the holder's eyes, on the error stream so that no pipe carries them off."""
     typer.echo("for this screen only, never to be passed on:", err=True)
-    typer.echo(f"  rows {diagnostics.rows}, incomplete {diagnostics.incomplete}, shrunk to the radius {diagnostics.shrunk}", err=True)
+    typer.echo(
+        f"  rows {diagnostics.rows}, incomplete {diagnostics.incomplete}, shrunk to the radius {diagnostics.shrunk}",
+        err=True,
+    )
     for name, count in diagnostics.clamped.items():
         typer.echo(f"  {name}: {count} values outside the public range, clamped", err=True)

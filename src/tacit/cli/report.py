@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.fit import Probability
-from tacit.cli.publish import Json
+from tacit.cli.options import Json, Probability
 
 
 def report(
@@ -23,17 +22,25 @@ def report(
 
     Example: `tacit report posterior.parquet --out report.html`
     """
-    from tacit.analyst.posterior import Posterior
-    from tacit.document import refuse_unwritable
+    from tacit.analyst.posterior.posterior import Posterior
     from tacit.errors import PosteriorError
+    from tacit.files import refuse_unwritable
 
     if out.suffix != ".html":
-        message = f"a report's name must end in .html; got {out.name!r}"
-        raise PosteriorError(message)
+        raise PosteriorError(f"a report's name must end in .html; got {out.name!r}")
     refuse_unwritable(out)
     found = Posterior.load(posterior)
     found.report(out, probability)
     if as_json:
-        typer.echo(json.dumps({"report": str(out), "study": found.study.hash, "method": found.method, "probability": probability}))
+        typer.echo(
+            json.dumps(
+                {
+                    "report": str(out),
+                    "study": found.study.hash,
+                    "method": found.method,
+                    "probability": probability,
+                }
+            )
+        )
         return
     typer.echo(f"{out}: open it in a browser, or print it; it holds all it needs")

@@ -26,14 +26,15 @@ class Asked:
 
     def __post_init__(self) -> None:
         if (self.sql is None) != (self.database is None):
-            message = '--sql and --database go together: --sql "SELECT …" --database postgresql://host/name'
-            raise TableError(message)
+            raise TableError(
+                '--sql and --database go together: --sql "SELECT …" --database postgresql://host/name'
+            )
         if self.spark_master is not None and self.spark_table is None:
-            message = "--spark-master goes with --spark-table"
-            raise TableError(message)
+            raise TableError("--spark-master goes with --spark-table")
         if bool(self.data) + (self.sql is not None) + (self.spark_table is not None) != 1:
-            message = "give one source of rows: files, or --sql with --database, or --spark-table"
-            raise TableError(message)
+            raise TableError(
+                "give one source of rows: files, or --sql with --database, or --spark-table"
+            )
 
 
 def source_of(asked: Asked, study: "Study") -> "Table | DataFrame":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.publish import Json
+from tacit.cli.options import Json
 from tacit.errors import StudyError
 
 if TYPE_CHECKING:
@@ -18,13 +18,25 @@ app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_hel
 
 @app.command()
 def new(
-    response: Annotated[str, typer.Option(help="The response and its public range, as days:0..30.")],
-    columns: Annotated[list[str], typer.Option(help="A feature: age:18..100 (numeric) or sex:female|male (categorical). Repeat it.")],
-    formula: Annotated[str | None, typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'.")] = None,
+    response: Annotated[
+        str, typer.Option(help="The response and its public range, as days:0..30.")
+    ],
+    columns: Annotated[
+        list[str],
+        typer.Option(
+            help="A feature: age:18..100 (numeric) or sex:female|male (categorical). Repeat it."
+        ),
+    ],
+    formula: Annotated[
+        str | None,
+        typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
     epsilon: Annotated[float, typer.Option(help="Budget epsilon.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Budget delta: well below one over the number of persons.")] = 1e-6,
+    delta: Annotated[
+        float, typer.Option(help="Budget delta: well below one over the number of persons.")
+    ] = 1e-6,
 ) -> None:
     """Write a commented study file.
 
@@ -39,20 +51,23 @@ def new(
     Example: `tacit study new --formula "days ~ age * sex" --response days:0..30 --columns age:18..100 --columns "sex:female|male"`
     """
     from tacit.cli.study_template import study_text
-    from tacit.document import write_whole
+    from tacit.files import write_whole
     from tacit.study import Study
 
     if os.path.lexists(out):
-        message = f"{str(out)!r} exists already: choose another --out, or remove it"
-        raise StudyError(message)
+        raise StudyError(f"{str(out)!r} exists already: choose another --out, or remove it")
     text = study_text(name, epsilon, delta, response, columns, formula)
     Study.from_toml(text)
     write_whole(out, text)
-    typer.echo(f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`")
+    typer.echo(
+        f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`"
+    )
 
 
 @app.command()
-def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_json: Json = False) -> None:
+def check(
+    study: Annotated[Path, typer.Argument(help="The study file.")], *, as_json: Json = False
+) -> None:
     """Explain what a study implies: columns, sensitivity, noise, and what an attacker could learn.
 
     Example: `tacit study check study.toml`
@@ -64,7 +79,7 @@ def check(study: Annotated[Path, typer.Argument(help="The study file.")], *, as_
 
 
 def _facts(study: "Study") -> dict[str, Any]:
-    from tacit.explanation import best_guess, noise_of_averaging
+    from tacit.study.words import best_guess, noise_of_averaging
 
     mechanism = study.mechanism()
     return {
@@ -81,11 +96,13 @@ def _facts(study: "Study") -> dict[str, Any]:
         "response_weight": study.response_weight,
         "sensitivity": mechanism.sensitivity,
         "multiplier": mechanism.multiplier,
-        "noise": vars(mechanism.scales),
+        "noise": vars(mechanism.noise),
         "average": study.release.average,
         "average_noise": noise_of_averaging(study),
         "best_guess": best_guess(mechanism.mu),
-        "stages": None if study.scales_share is None else dict(zip(("scales", "statistics"), study.stages, strict=True)),
+        "stages": None
+        if study.scales_share is None
+        else dict(zip(("scales", "statistics"), study.stages, strict=True)),
     }
 
 
@@ -94,7 +111,7 @@ def _sum_words(study: "Study") -> list[str]:
     agreed = study.secure_sum
     if agreed is None:
         return []
-    most = study.summed(len(agreed.holders)).scales.xtx_diagonal
+    most = study.summed(len(agreed.holders)).noise.xtx_diagonal
     return [
         f"sum       one secure sum of {len(agreed.holders)} holders instead of a release of each; nobody sees a part of it:",
         f"          {', '.join(agreed.holders)}",
@@ -108,13 +125,15 @@ def words(study: "Study") -> str:
     """What a study implies, for a person to read."""
     import textwrap
 
-    from tacit import explanation
+    from tacit.study import words as explanation
 
     mechanism = study.mechanism()
-    scales = mechanism.scales
+    noise = mechanism.noise
     extra = [
-        f"  y'y                      {scales.yty:.4g}" if scales.yty else "  y'y                      not published",
-        f"  smallest eigenvalue      {scales.eigenvalue:.4g}" if scales.eigenvalue else "",
+        f"  y'y                      {noise.yty:.4g}"
+        if noise.yty
+        else "  y'y                      not published",
+        f"  smallest eigenvalue      {noise.eigenvalue:.4g}" if noise.eigenvalue else "",
     ]
     stages = (
         []
@@ -124,9 +143,14 @@ def words(study: "Study") -> str:
             "          (publish --stage scales; `tacit scales` then writes the second stage's study, whose noise is its own)",
         ]
     )
-    averaged, one_row = [], f" (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y)"
+    averaged, one_row = (
+        [],
+        f" (one row adds at most {study.row_radius**2:.3g} to X'X, {study.row_radius:.3g} to X'y)",
+    )
     if study.release.average > 1:
-        averaged = textwrap.wrap(f"average   {explanation.averaging(study)}", 120, subsequent_indent=" " * 10)
+        averaged = textwrap.wrap(
+            f"average   {explanation.averaging(study)}", 120, subsequent_indent=" " * 10
+        )
         one_row = ""
     lines = [
         f"study {study.name!r}  {study.hash}",
@@ -142,11 +166,13 @@ def words(study: "Study") -> str:
         f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})",
         f"          sensitivity {mechanism.sensitivity:.4g}, noise multiplier {mechanism.multiplier:.4g}",
         f"noise     standard deviation{one_row}:",
-        f"  X'X on the diagonal      {scales.xtx_diagonal:.4g}",
-        f"  X'X off the diagonal     {scales.xtx_off_diagonal:.4g}",
-        f"  X'y                      {scales.xty:.4g}",
+        f"  X'X on the diagonal      {noise.xtx_diagonal:.4g}",
+        f"  X'X off the diagonal     {noise.xtx_off_diagonal:.4g}",
+        f"  X'y                      {noise.xty:.4g}",
         *[line for line in extra if line],
         "",
-        *textwrap.wrap("what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu)), 120),
+        *textwrap.wrap(
+            "what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu)), 120
+        ),
     ]
     return "\n".join(lines)

@@ -44,23 +44,45 @@ noise = "frobenius"         # or "triangular", the 2023 paper's; it is never bet
 _RANGE = re.compile(r"^(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.eE+-]+)$")
 
 
-def study_text(name: str, epsilon: float, delta: float, response: str, columns: list[str], formula: str | None = None) -> str:
+def study_text(
+    name: str,
+    epsilon: float,
+    delta: float,
+    response: str,
+    columns: list[str],
+    formula: str | None = None,
+) -> str:
     """A commented study file from column descriptions such as age:18..100 and sex:female|male, and perhaps a formula."""
-    from tacit.study_file import table_lines
+    from tacit.study.toml import table_lines
 
     target = _RANGE.match(response)
     if target is None:
-        message = f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}"
-        raise StudyError(message)
+        raise StudyError(f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}")
     features = {column.partition(":")[0]: _feature(column) for column in columns}
-    fields = {"name": _quote(name), "epsilon": epsilon, "delta": delta, "response": _quote(target["name"]), "range": _interval(target)}
+    fields = {
+        "name": _quote(name),
+        "epsilon": epsilon,
+        "delta": delta,
+        "response": _quote(target["name"]),
+        "range": _interval(target),
+    }
     if formula is None:
         return _HEAD.format(intercept="true", **fields) + "".join(map(_feature, columns)) + _TAIL
-    study = _from_formula(formula, {target["name"]: f"range = {_interval(target)}"} | features, {"epsilon": epsilon, "delta": delta})
+    study = _from_formula(
+        formula,
+        {target["name"]: f"range = {_interval(target)}"} | features,
+        {"epsilon": epsilon, "delta": delta},
+    )
     head = _HEAD.format(intercept=json.dumps(study.intercept), **fields)
     head += f'function = "{study.response.function}"\n' if study.response.function else ""
-    head += "" if study.response.centred else "centred = false             # divided by its largest size: the model has no constant\n"
-    terms = "".join("\n[[terms]]\n" + table_lines(term.model_dump(mode="json")) for term in study.terms)
+    head += (
+        ""
+        if study.response.centred
+        else "centred = false             # divided by its largest size: the model has no constant\n"
+    )
+    terms = "".join(
+        "\n[[terms]]\n" + table_lines(term.model_dump(mode="json")) for term in study.terms
+    )
     terms = _TERMS.format(formula=" ".join(formula.split())) + terms if study.terms else ""
     return head + "".join(features[feature.name] for feature in study.features) + terms + _TAIL
 
@@ -68,7 +90,9 @@ def study_text(name: str, epsilon: float, delta: float, response: str, columns: 
 def _from_formula(formula: str, features: dict[str, str], fields: dict[str, object]) -> "Study":
     from tacit.study import Study
 
-    columns = {name: tomllib.loads(text.replace("[[features]]", "")) for name, text in features.items()}
+    columns = {
+        name: tomllib.loads(text.replace("[[features]]", "")) for name, text in features.items()
+    }
     return Study.from_formula(formula, columns, **fields)
 
 
@@ -77,8 +101,9 @@ def _feature(column: str) -> str:
         return f"\n[[features]]\nname = {_quote(numeric['name'])}\nrange = {_interval(numeric)}\n"
     name, colon, levels = column.partition(":")
     if not colon or "|" not in levels:
-        message = f"--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL, such as age:18..100 or sex:female|male; got {column!r}"
-        raise StudyError(message)
+        raise StudyError(
+            f"--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL, such as age:18..100 or sex:female|male; got {column!r}"
+        )
     quoted = ", ".join(_quote(level) for level in levels.split("|"))
     comment = '# other = "other"         # takes levels not listed; without it they are an error'
     return f"\n[[features]]\nname = {_quote(name)}\nlevels = [{quoted}]    # the first is the reference\n{comment}\n"
@@ -88,8 +113,9 @@ def _interval(match: re.Match[str]) -> str:
     try:
         return f"[{float(match['low'])!r}, {float(match['high'])!r}]"
     except ValueError:
-        message = f"{match[0]!r} must have two numbers around '..', such as age:18..100"
-        raise StudyError(message) from None
+        raise StudyError(
+            f"{match[0]!r} must have two numbers around '..', such as age:18..100"
+        ) from None
 
 
 def _quote(text: str) -> str:

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
-from tacit.document import write_whole
 from tacit.errors import FederationError
-from tacit.signature import new_key
+from tacit.files import write_whole
+from tacit.release.signature import new_key
 
 SECRET_BYTES = 32
 
@@ -29,15 +34,24 @@ class Keys:
 
 def write_keys(folder: Path) -> Keys:
     """Write new keys into a folder, which is made where it is not there; none is ever overwritten."""
-    node, public, sign, secret = (folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret"))
+    node, public, sign, secret = (
+        folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret")
+    )
     for path in (node, public, sign, secret):
         if os.path.lexists(path):
-            message = f"{str(path)!r} exists already: a key is never overwritten; move it away first"
-            raise FederationError(message)
+            raise FederationError(
+                f"{str(path)!r} exists already: a key is never overwritten; move it away first"
+            )
     with suppress(OSError):  # writing says what is wrong
         folder.mkdir(parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP384R1())
-    write_whole(node, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), mode=0o600)
-    write_whole(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
-    write_whole(secret, secrets.token_bytes(SECRET_BYTES), mode=0o640)  # SuperNode and executor share a group
+    write_whole(
+        node, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), mode=0o600
+    )
+    write_whole(
+        public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"
+    )
+    write_whole(
+        secret, secrets.token_bytes(SECRET_BYTES), mode=0o640
+    )  # SuperNode and executor share a group
     return Keys(node, public, sign, secret, new_key(sign))

@@ -24,13 +24,24 @@ class Node:
 class LocalGrid(Grid):
     """A grid whose nodes answer when their answers are pulled; `on_reply` may look at each, or lose it by returning None."""
 
-    def __init__(self, nodes: dict[int, Node], on_reply: Callable[[int, Message], Message | None] | None = None) -> None:
-        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = 1, 1, 1  # without which no message can be made
+    def __init__(
+        self,
+        nodes: dict[int, Node],
+        on_reply: Callable[[int, Message], Message | None] | None = None,
+    ) -> None:
+        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = (
+            1,
+            1,
+            1,
+        )  # without which no message can be made
         self.nodes = nodes
         self._on_reply = on_reply
         self._sent: dict[str, Message] = {}
         self._numbers = itertools.count(1)
-        self._contexts = {number: Context(1, number, node.config, RecordDict(), {}) for number, node in nodes.items()}
+        self._contexts = {
+            number: Context(1, number, node.config, RecordDict(), {})
+            for number, node in nodes.items()
+        }
 
     def get_node_ids(self) -> Iterable[int]:
         """The nodes' numbers."""
@@ -60,7 +71,9 @@ class LocalGrid(Grid):
         reply = self.nodes[node].app(message, self._contexts[node])
         return reply if self._on_reply is None else self._on_reply(node, reply)
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:  # noqa: ARG002
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
         """Ask and hear at once."""
         return self.pull_messages(self.push_messages(messages))
 
@@ -69,8 +82,7 @@ class LocalGrid(Grid):
     @property
     def run(self) -> Run:
         """There is no run."""
-        message = "a federation in one process has no run"
-        raise FederationError(message)
+        raise FederationError("a federation in one process has no run")
 
     def set_run(self, run: Run) -> None:
         """There is no run to set."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from tacit.document import write_whole
 from tacit.errors import FederationError
+from tacit.files import write_whole
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 INNER_PORT = 8000
 """Where the SuperLink itself listens, on its own machine alone."""
@@ -28,8 +28,9 @@ class Project:
         """What stands between @ signs in the templates."""
         host, _, port = self.address.rpartition(":")
         if not host or not port.isdigit():
-            message = f"the SuperLink's address must be host:port, such as tacit.example.org:8443; got {self.address!r}"
-            raise FederationError(message)
+            raise FederationError(
+                f"the SuperLink's address must be host:port, such as tacit.example.org:8443; got {self.address!r}"
+            )
         columns = [self.study.response.name, *(feature.name for feature in self.study.features)]
         return {
             "ADDRESS": self.address,
@@ -49,16 +50,20 @@ class Project:
 
 def write_project(project: Project, folder: Path) -> list[Path]:
     """Write everything into a new folder; returns what was written."""
-    if len(set(project.holders)) < len(project.holders) or not all(_is_plain(holder) for holder in project.holders):
-        message = "holders need names that differ, of letters, digits, - and _: they name folders too"
-        raise FederationError(message)
+    if len(set(project.holders)) < len(project.holders) or not all(
+        _is_plain(holder) for holder in project.holders
+    ):
+        raise FederationError(
+            "holders need names that differ, of letters, digits, - and _: they name folders too"
+        )
     _refuse_unrunnable(project)
     contents = _contents(project)
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        message = f"cannot make the folder {str(folder)!r}: {error.strerror}; choose one that does not exist yet"
-        raise FederationError(message) from None
+        raise FederationError(
+            f"cannot make the folder {str(folder)!r}: {error.strerror}; choose one that does not exist yet"
+        ) from None
     for name, text in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,31 +74,48 @@ def write_project(project: Project, folder: Path) -> list[Path]:
 def _refuse_unrunnable(project: Project) -> None:
     """Find a study that no site could answer before anybody installs it."""
     if project.study.scales_share is not None:
-        message = "a study of two stages is published by hand: run `tacit scales` first, and federate the study that it writes"
-        raise FederationError(message)
+        raise FederationError(
+            "a study of two stages is published by hand: run `tacit scales` first, and federate the study that it writes"
+        )
     agreed = project.study.secure_sum
     if agreed is not None and set(agreed.holders) != set(project.holders):
-        message = f"the study's secure_sum is of {', '.join(agreed.holders)}: give --holder for just these"
-        raise FederationError(message)
+        raise FederationError(
+            f"the study's secure_sum is of {', '.join(agreed.holders)}: give --holder for just these"
+        )
 
 
 def _contents(project: Project) -> dict[str, str]:
     words = project.words()
-    common = {name.removesuffix(".in"): _filled(name, words) for name in _names() if not name.startswith("holder/")}
+    common = {
+        name.removesuffix(".in"): _filled(name, words)
+        for name in _names()
+        if not name.startswith("holder/")
+    }
     sites = {
         f"sites/{holder}/{name.removeprefix('holder/')}": _filled(name, words | {"HOLDER": holder})
         for holder in project.holders
         for name in _names()
         if name.startswith("holder/")
     }
-    keys = "".join(f'{holder} = "the public key that `tacit federate keys` printed at {holder}"\n' for holder in project.holders)
+    keys = "".join(
+        f'{holder} = "the public key that `tacit federate keys` printed at {holder}"\n'
+        for holder in project.holders
+    )
     return common | sites | {"app/study.toml": study_toml(project.study), "app/holders.toml": keys}
 
 
 def _names() -> list[str]:
     top = files("tacit.federation") / "template"
-    folders = [("", top), *((f"{folder}/", top / folder) for folder in ("app", "superlink", "holder"))]
-    return [f"{prefix}{entry.name}" for prefix, folder in folders for entry in folder.iterdir() if entry.is_file()]
+    folders = [
+        ("", top),
+        *((f"{folder}/", top / folder) for folder in ("app", "superlink", "holder")),
+    ]
+    return [
+        f"{prefix}{entry.name}"
+        for prefix, folder in folders
+        for entry in folder.iterdir()
+        if entry.is_file()
+    ]
 
 
 def _filled(name: str, words: dict[str, str]) -> str:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tacit.document import MOST_BYTES
 from tacit.errors import FederationError
+from tacit.release.document import MOST_BYTES
 
 try:
     from flwr.app import ConfigRecord, RecordDict
 except ModuleNotFoundError:  # pragma: no cover
-    message = "a federation needs Flower: pip install 'tacit[flower]'"
-    raise FederationError(message) from None
+    raise FederationError("a federation needs Flower: pip install 'tacit[flower]'") from None
 
 VERSION = 1
 MOST_STUDY_BYTES = 2**20
@@ -35,7 +34,9 @@ class Reason(StrEnum):
     COLUMNS = "policy: the study asks for a column that this site does not offer"
     EPSILON = "policy: epsilon above the site's limit"
     DELTA = "policy: delta above the site's limit"
-    COUNT = "policy: this site asks for a least number of rows, and the study keeps that number private"
+    COUNT = (
+        "policy: this site asks for a least number of rows, and the study keeps that number private"
+    )
     ROWS = "policy: fewer rows than this site publishes about"
     WAITING = "waiting for approval"
     CROWDED = "waiting for approval: too many requests wait already"
@@ -66,8 +67,7 @@ def read_request(content: RecordDict) -> str:
     fields = _fields(content, "request", {"version": int, "study": str})
     study = str(fields["study"])
     if len(study.encode(errors="replace")) > MOST_STUDY_BYTES:
-        message = f"a request's study is at most {MOST_STUDY_BYTES // 2**20} MB long"
-        raise FederationError(message)
+        raise FederationError(f"a request's study is at most {MOST_STUDY_BYTES // 2**20} MB long")
     return study
 
 
@@ -92,37 +92,47 @@ def step_request(step: Step) -> RecordDict:
 
 def read_step(content: RecordDict) -> Step:
     """The round that a request asks for."""
-    fields = _fields(content, "step", {"version": int, "study": str, "session": str, "round": str, "payload": str})
-    study, session, name, payload = (str(fields[field]) for field in ("study", "session", "round", "payload"))
+    fields = _fields(
+        content,
+        "step",
+        {"version": int, "study": str, "session": str, "round": str, "payload": str},
+    )
+    study, session, name, payload = (
+        str(fields[field]) for field in ("study", "session", "round", "payload")
+    )
     if not re.fullmatch("[0-9a-f]{32}", session) or name not in ROUNDS:
-        message = "step: its session or round is not one that can be"
-        raise FederationError(message)
+        raise FederationError("step: its session or round is not one that can be")
     if max(len(study), len(payload)) > MOST_BYTES:
-        message = f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long"
-        raise FederationError(message)
+        raise FederationError(f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long")
     return Step(study, session, name, payload)
 
 
 def record_of(answer: Answer) -> RecordDict:
     """An answer as a message's content."""
-    record = ConfigRecord({"version": VERSION, "state": answer.state, "reason": answer.reason.value, "release": answer.release})
+    record = ConfigRecord(
+        {
+            "version": VERSION,
+            "state": answer.state,
+            "reason": answer.reason.value,
+            "release": answer.release,
+        }
+    )
     return RecordDict({"answer": record})
 
 
 def read_answer(content: RecordDict) -> Answer:
     """The answer in a message's content; whether its release is one, the caller must see."""
-    fields = _fields(content, "answer", {"version": int, "state": str, "reason": str, "release": str})
+    fields = _fields(
+        content, "answer", {"version": int, "state": str, "reason": str, "release": str}
+    )
     state, release = fields["state"], str(fields["release"])
     if len(release.encode(errors="replace")) > MOST_BYTES:
-        message = f"answer: a release is at most {MOST_BYTES // 2**20} MB long"
-        raise FederationError(message)
+        raise FederationError(f"answer: a release is at most {MOST_BYTES // 2**20} MB long")
     if state not in {"released", "waiting", "refused"} or fields["reason"] not in set(Reason):
-        message = "answer: its state or reason is not one of the agreed ones"
-        raise FederationError(message)
+        raise FederationError("answer: its state or reason is not one of the agreed ones")
     reason = Reason(str(fields["reason"]))
     if (state == "released") != (release != "") or (state == "released") != (reason == Reason.NONE):
-        message = "answer: it must hold either a release or a reason"
-        raise FederationError(message)
+        raise FederationError("answer: it must hold either a release or a reason")
     return Answer(state, reason, release)
 
 
@@ -130,13 +140,10 @@ def _fields(content: RecordDict, name: str, types: dict[str, type]) -> dict[str,
     """The one record of a message, if it has just the fields it should."""
     record = content.get(name)
     if set(content) != {name} or not isinstance(record, ConfigRecord) or set(record) != set(types):
-        message = f"{name}: it must be one record with the fields {', '.join(types)}"
-        raise FederationError(message)
+        raise FederationError(f"{name}: it must be one record with the fields {', '.join(types)}")
     fields: dict[str, object] = dict(record)
     if any(type(fields[field]) is not wanted for field, wanted in types.items()):
-        message = f"{name}: a field is of the wrong type"
-        raise FederationError(message)
+        raise FederationError(f"{name}: a field is of the wrong type")
     if fields["version"] != VERSION:
-        message = f"{name}: version must be {VERSION}, or one side runs another Tacit"
-        raise FederationError(message)
+        raise FederationError(f"{name}: version must be {VERSION}, or one side runs another Tacit")
     return fields

@@ -37,7 +37,9 @@ def averaged(blocks: Iterable[Block], size: int, order: Order) -> Iterator[Block
 
     A sum is at most `size` times as large as a row, so a block has `size`² times fewer columns. All rows are in memory meanwhile.
     """
-    rows = np.hstack([block.astype(np.int32) for block in blocks] or [np.zeros((0, 0), dtype=np.int32)])
+    rows = np.hstack(
+        [block.astype(np.int32) for block in blocks] or [np.zeros((0, 0), dtype=np.int32)]
+    )
     dealt = order(rows.shape[1])
     width = BLOCK_ROWS // size**2
     for start in range(0, len(dealt), width * size):
@@ -53,5 +55,6 @@ def _sums(rows: NDArray[np.int32], size: int) -> Block:
 
 def refuse_pieces() -> NoReturn:
     """Refuse statistics that are not of rows dealt over the whole table."""
-    message = "release.average deals rows over the whole table, so it must be read in one piece: publish from files, or leave averaging out"
-    raise TableError(message)
+    raise TableError(
+        "release.average deals rows over the whole table, so it must be read in one piece: publish from files, or leave averaging out"
+    )

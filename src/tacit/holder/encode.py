@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.columns import GRID, GRID_BITS
 from tacit.errors import TableError
 from tacit.rows.design import Block, Design
-from tacit.study import LARGEST_ENTRY, Study
+from tacit.study import Study
+from tacit.study.grid import GRID, GRID_BITS
+from tacit.study.study import LARGEST_ENTRY
 
 BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 
@@ -44,7 +45,11 @@ class Encoder:
         on_outside = None if diagnostics is None else diagnostics.count_clamped
         self._design = Design(study, response=True, unit=GRID, on_outside=on_outside)
         # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short of the radius.
-        self._radius = None if study.row_radius >= study.longest_row else study.row_radius * GRID - np.sqrt(study.d)
+        self._radius = (
+            None
+            if study.row_radius >= study.longest_row
+            else study.row_radius * GRID - np.sqrt(study.d)
+        )
         self._bound = np.floor(study.response_bound * GRID)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
@@ -85,5 +90,6 @@ class Encoder:
 
 def refuse_missing() -> NoReturn:
     """Refuse a table with missing values where the study says so."""
-    message = 'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
-    raise TableError(message)
+    raise TableError(
+        'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
+    )

@@ -118,7 +118,11 @@ def default_path() -> Path:
     """Where a holder's ledger is unless said otherwise: one place per user, so that budgets are not split by folder."""
     if path := os.environ.get("TACIT_LEDGER"):
         return Path(path)
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "tacit" / "ledger.db"
+    return (
+        Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+        / "tacit"
+        / "ledger.db"
+    )
 
 
 class Ledger:
@@ -127,24 +131,42 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
+    @classmethod
+    def at(cls, place: "Ledger | str | Path") -> "Ledger":
+        """The ledger itself, or the one in that file."""
+        return place if isinstance(place, Ledger) else cls(place)
+
     def set_limit(self, dataset: str, epsilon: float, delta: float) -> Account:
         """Fix the most that may ever be spent on a data set; refuses a limit below what is spent already."""
-        if not (EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1] and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]):
-            message = f"a limit needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
-            raise LedgerError(message)
+        if not (
+            EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1]
+            and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]
+        ):
+            raise LedgerError(
+                f"a limit needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
+            )
         with self.transaction() as database:
             _insert_limit(database, dataset, epsilon, delta)
-            database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
+            database.execute(
+                "UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?",
+                (epsilon, delta, dataset),
+            )
             account = _account(database, dataset)
             if account.spent > account.limit:
-                message = (
+                raise LedgerError(
                     f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} at delta = {delta:g}: "
                     "the limit cannot be lower"
                 )
-                raise LedgerError(message)
         return account
 
-    def charge(self, charge: Charge, relation: Relation, *, again: bool = False, limit: tuple[float, float] | None = None) -> int:
+    def charge(
+        self,
+        charge: Charge,
+        relation: Relation,
+        *,
+        again: bool = False,
+        limit: tuple[float, float] | None = None,
+    ) -> int:
         """Write a charge durably, if the limit admits it, and return its number.
 
         A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). The same study is not published
@@ -153,38 +175,64 @@ class Ledger:
         """
         with self.transaction() as database:
             _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
-            interrupted = None if again else _interrupted(_account(database, charge.dataset), charge)
-            return insert_charge(database, charge, relation, again=again, limit=limit) if interrupted is None else interrupted
+            interrupted = (
+                None if again else _interrupted(_account(database, charge.dataset), charge)
+            )
+            return (
+                insert_charge(database, charge, relation, again=again, limit=limit)
+                if interrupted is None
+                else interrupted
+            )
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""
         with self.transaction() as database:
-            cursor = database.execute("UPDATE charge SET release = ? WHERE id = ? AND release IS NULL", (release, number))
+            cursor = database.execute(
+                "UPDATE charge SET release = ? WHERE id = ? AND release IS NULL", (release, number)
+            )
             if cursor.rowcount != 1:
-                message = f"the ledger has no charge {number} that waits for its release"
-                raise LedgerError(message)
+                raise LedgerError(f"the ledger has no charge {number} that waits for its release")
 
     def accounts(self) -> list[Account]:
         """Every data set with its charges."""
-        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
-            message = f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
-            raise LedgerError(message)
+        if not os.path.exists(self.path):
+            raise LedgerError(
+                f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
+            )
         with self.transaction() as database:
-            return [_account(database, name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()]
+            return [
+                _account(database, name)
+                for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()
+            ]
 
     def cap(self, dataset: str, epsilon: float, delta: float) -> None:
         """Lower a data set's limit to this where it is higher; a limit that is lower stays as it is."""
         with self.transaction() as database:
             _insert_limit(database, dataset, epsilon, delta)
             if _account(database, dataset).limit > mu_of(epsilon, delta):
-                database.execute("UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?", (epsilon, delta, dataset))
+                database.execute(
+                    "UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?",
+                    (epsilon, delta, dataset),
+                )
 
     def released(self, dataset: str, study_hash: str) -> str | None:
         """The latest release of a study from a data set, if there is one."""
-        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
+        if not os.path.exists(self.path):
             return None
-        found = [charge for account in self.accounts() if account.dataset == dataset for charge in account.charges]
-        return next((charge.release for charge in reversed(found) if charge.study_hash == study_hash and charge.release), None)
+        found = [
+            charge
+            for account in self.accounts()
+            if account.dataset == dataset
+            for charge in account.charges
+        ]
+        return next(
+            (
+                charge.release
+                for charge in reversed(found)
+                if charge.study_hash == study_hash and charge.release
+            ),
+            None,
+        )
 
     def release(self, number: int) -> str:
         """The stored release of a charge, or the log of a stream's, to hand out again at no cost."""
@@ -194,19 +242,20 @@ class Ledger:
                     if charge.batches is not None:
                         return "".join(self.entries(number))
                     if charge.release is None:
-                        message = (
+                        raise LedgerError(
                             f"charge {number} has no release: publishing was interrupted after it was paid; "
                             "publish the study again, which finishes it at no further cost"
                         )
-                        raise LedgerError(message)
                     return charge.release
-        message = f"the ledger has no charge {number}: `tacit ledger show` lists them"
-        raise LedgerError(message)
+        raise LedgerError(f"the ledger has no charge {number}: `tacit ledger show` lists them")
 
     def entries(self, number: int) -> list[str]:
         """The log of the stream that a charge paid for, line by line."""
         with self.transaction(checked=False) as database:
-            found = database.execute("SELECT entry FROM batch WHERE charge = ? AND entry IS NOT NULL ORDER BY number", (number,))
+            found = database.execute(
+                "SELECT entry FROM batch WHERE charge = ? AND entry IS NOT NULL ORDER BY number",
+                (number,),
+            )
             return [entry for (entry,) in found]
 
     @contextmanager
@@ -229,22 +278,26 @@ class Ledger:
                         database.execute("ROLLBACK")
                     raise
         except (sqlite3.Error, OSError, ValueError) as error:
-            reason = "".join(letter if letter.isprintable() else " " for letter in str(error)[:200])  # SQLite quotes what is damaged
-            message = f"the ledger {str(self.path)!r} cannot be used: {reason}"
-            raise LedgerError(message) from None
+            reason = "".join(
+                letter if letter.isprintable() else " " for letter in str(error)[:200]
+            )  # SQLite quotes what is damaged
+            raise LedgerError(f"the ledger {str(self.path)!r} cannot be used: {reason}") from None
 
 
 def _open_schema(database: sqlite3.Connection, path: Path, *, checked: bool) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     if application == _APPLICATION:
         if checked and database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-            message = f"the ledger {str(path)!r} is damaged, so what was spent is not certain: restore it from a backup"
-            raise LedgerError(message)
+            raise LedgerError(
+                f"the ledger {str(path)!r} is damaged, so what was spent is not certain: restore it from a backup"
+            )
         _make(database, _STREAMS)
         return
-    if database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,) or application != 0:
-        message = f"{str(path)!r} is a database, but not a Tacit ledger"
-        raise LedgerError(message)
+    if (
+        database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
+        or application != 0
+    ):
+        raise LedgerError(f"{str(path)!r} is a database, but not a Tacit ledger")
     _make(database, _SCHEMA + _STREAMS)
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
 
@@ -255,7 +308,12 @@ def _make(database: sqlite3.Connection, tables: str) -> None:
 
 
 def insert_charge(
-    database: sqlite3.Connection, charge: Charge, relation: Relation, *, again: bool = False, limit: tuple[float, float] | None = None
+    database: sqlite3.Connection,
+    charge: Charge,
+    relation: Relation,
+    *,
+    again: bool = False,
+    limit: tuple[float, float] | None = None,
 ) -> int:
     """Check a charge against the limit and write it, inside a transaction; returns its number."""
     _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
@@ -266,18 +324,30 @@ def insert_charge(
     if not account.admits(charge.mu):
         raise BudgetError(_too_much(account, charge))
     database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
-    fields = (charge.dataset, charge.study, charge.study_hash, charge.holder, charge.epsilon, charge.delta, charge.mu, charge.time)
+    fields = (
+        charge.dataset,
+        charge.study,
+        charge.study_hash,
+        charge.holder,
+        charge.epsilon,
+        charge.delta,
+        charge.mu,
+        charge.time,
+    )
     cursor = database.execute(
-        "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fields
+        "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        fields,
     )
     if cursor.lastrowid is None:
-        message = "the ledger did not number the charge"
-        raise LedgerError(message)
+        raise LedgerError("the ledger did not number the charge")
     return cursor.lastrowid
 
 
 def _insert_limit(database: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
-    database.execute("INSERT OR IGNORE INTO dataset (name, epsilon, delta) VALUES (?, ?, ?)", (dataset, epsilon, delta))
+    database.execute(
+        "INSERT OR IGNORE INTO dataset (name, epsilon, delta) VALUES (?, ?, ?)",
+        (dataset, epsilon, delta),
+    )
 
 
 def _account(database: sqlite3.Connection, dataset: str) -> Account:
@@ -295,18 +365,20 @@ def _account(database: sqlite3.Connection, dataset: str) -> Account:
 
 def _refuse_mixed(account: Account, relation: Relation) -> None:
     if account.relation not in (None, relation):
-        message = f"data set {account.dataset!r} was charged under {account.relation}: {relation} cannot be added up with it"
-        raise LedgerError(message)
+        raise LedgerError(
+            f"data set {account.dataset!r} was charged under {account.relation}: {relation} cannot be added up with it"
+        )
 
 
 def _refuse_repeated(account: Account, study_hash: str) -> None:
     for charge in account.charges:
-        if charge.study_hash == study_hash and (charge.release is not None or charge.batches is not None):
-            message = (
+        if charge.study_hash == study_hash and (
+            charge.release is not None or charge.batches is not None
+        ):
+            raise LedgerError(
                 f"this study was published from data set {account.dataset!r} already, as charge {charge.id}: "
                 f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"
             )
-            raise LedgerError(message)
 
 
 def _interrupted(account: Account, charge: Charge) -> int | None:
@@ -315,7 +387,14 @@ def _interrupted(account: Account, charge: Charge) -> int | None:
     if any(earlier.release is not None or earlier.batches is not None for earlier in same):
         return None
     paid = (charge.holder, charge.epsilon, charge.delta, charge.mu)
-    return next((earlier.id for earlier in same if (earlier.holder, earlier.epsilon, earlier.delta, earlier.mu) == paid), None)
+    return next(
+        (
+            earlier.id
+            for earlier in same
+            if (earlier.holder, earlier.epsilon, earlier.delta, earlier.mu) == paid
+        ),
+        None,
+    )
 
 
 def _too_much(account: Account, charge: Charge) -> str:

@@ -12,18 +12,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.columns import GRID, GRID_BITS
-from tacit.document import check_holder
+from tacit.holder.charge import Purpose, charge_of, paid, signer_of
 from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.ledger import Ledger
-from tacit.holder.publish import Purpose, _charge, _perturb, _provenance, _signer
+from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally, total_of
-from tacit.privacy.noise import Sampler, check_sampler, secure_noise
-from tacit.release import from_steps
-from tacit.rows.columns import numbers_of
-from tacit.scales import MomentNoise, Moments, ScalesRelease
+from tacit.privacy.noise import Sampler, secure_noise
+from tacit.release.document import check_holder, provenance
+from tacit.release.scales import Moments, ScalesRelease
+from tacit.release.statistics import from_steps
+from tacit.rows.arrow import numbers_of
 from tacit.study import Study
+from tacit.study.grid import GRID, GRID_BITS
 
 BLOCK_ROWS = 2**15
 """Rows summed at once: squares of at most 2³⁶ then add up to at most 2⁵¹, which double precision holds exactly."""
@@ -51,28 +52,35 @@ def publish_scales(
     The ledger is charged, durably, after the table was read and before any noise is drawn; a data set without a limit
     gets the whole study's, so that both stages fit and no more. `key` is the path of a private key to sign with.
     """
-    signer = _signer(key)
+    sign = signer_of(key)
     check_holder(holder)
-    ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     purpose = Purpose(holder, dataset, epsilon, delta)
-    charge = _charge(study, purpose, study.scales_mechanism(epsilon, delta))
+    charge = charge_of(study, purpose, study.scales_mechanism(epsilon, delta))
     charge = replace(charge, study=f"{study.name} (scales)", study_hash=f"{study.hash}/scales")
     sums = total_of(SCALES, study, table, diagnostics=diagnostics, on_rows=on_rows)
-    check_sampler()
-    number = ledger.charge(charge, study.relation, again=again, limit=(study.epsilon, study.delta))
-    release = signer(privatise_scales(study, sums, purpose))
-    ledger.record(number, release.to_json())
-    return release
+    return paid(
+        Ledger.at(ledger),
+        charge,
+        study.relation,
+        lambda: sign(privatise_scales(study, sums, purpose)),
+        ScalesRelease.to_json,
+        again=again,
+        limit=(study.epsilon, study.delta),
+    )
 
 
-def privatise_scales(study: Study, sums: list[Sums], purpose: Purpose, sampler: Sampler | None = None) -> ScalesRelease:
+def privatise_scales(
+    study: Study, sums: list[Sums], purpose: Purpose, sampler: Sampler | None = None
+) -> ScalesRelease:
     """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
     mechanism = study.scales_mechanism(purpose.epsilon, purpose.delta)
     counts, totals, squares = zip(*sums, strict=True)
-    scales = mechanism.scales
-    parts = [(counts, scales.count), (totals, scales.total), (squares, scales.square)]
-    steps = _perturb(parts, mechanism.lattice, sampler or secure_noise)
-    noisy = np.reshape([from_steps(step, mechanism.lattice) for step in steps], (3, len(sums))).T.tolist()
+    noise = mechanism.noise
+    sds = [sd for sd in (noise.count, noise.total, noise.square) for _ in sums]
+    steps = perturb([*counts, *totals, *squares], sds, mechanism.lattice, sampler or secure_noise)
+    noisy = np.reshape(
+        [from_steps(step, mechanism.lattice) for step in steps], (3, len(sums))
+    ).T.tolist()
     return ScalesRelease(
         study_hash=study.hash,
         study=study.resolved(),
@@ -81,8 +89,8 @@ def privatise_scales(study: Study, sums: list[Sums], purpose: Purpose, sampler: 
             Moments(name=feature.name, count=count, total=total, square=square)
             for feature, (count, total, square) in zip(study.scaled, noisy, strict=True)
         ),
-        noise=MomentNoise(**vars(scales)),
-        **_provenance(mechanism, sampler),
+        noise=noise,
+        **provenance(mechanism, drawn_by(sampler), simulated=sampler is not None),
     )
 
 
@@ -104,11 +112,15 @@ def moments_of(
             incomplete |= missing
             units = _units(values, feature.mapping)
             for start in range(0, len(units), BLOCK_ROWS):
-                totals[k] += _sums(units[start : start + BLOCK_ROWS], missing[start : start + BLOCK_ROWS])
+                totals[k] += _sums(
+                    units[start : start + BLOCK_ROWS], missing[start : start + BLOCK_ROWS]
+                )
             if diagnostics is not None:
                 low, high = feature.range or (-np.inf, np.inf)
                 outside = int(np.count_nonzero((values < low) | (values > high)))
-                diagnostics.clamped[feature.name] = diagnostics.clamped.get(feature.name, 0) + outside
+                diagnostics.clamped[feature.name] = (
+                    diagnostics.clamped.get(feature.name, 0) + outside
+                )
         if study.missing == "refuse" and incomplete.any():
             refuse_missing()
         if diagnostics is not None:
@@ -121,7 +133,9 @@ def moments_of(
 def _units(values: NDArray[np.float64], mapping: tuple[float, float]) -> NDArray[np.float64]:
     """Values as whole steps of 2⁻¹⁸ of half the range from its middle, clamped at its ends; 0 where missing."""
     middle, half = mapping
-    with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
+    with np.errstate(
+        over="ignore"
+    ):  # a value of 1e300 may become infinite: it is clamped like any other
         units = (values - middle) * (GRID / half)
     return np.nan_to_num(np.rint(np.clip(units, -GRID, GRID)), copy=False, nan=0.0)
 
@@ -129,7 +143,10 @@ def _units(values: NDArray[np.float64], mapping: tuple[float, float]) -> NDArray
 def _sums(units: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.object_]:
     """Sums of at most `BLOCK_ROWS` rows in whole steps of 2⁻³⁶: every partial sum is a whole number below 2⁵³, so exact."""
     count = len(units) - int(np.count_nonzero(missing))
-    return np.array([count << STEP_BITS, int(units.sum()) << GRID_BITS, int((units * units).sum())], dtype=object)
+    return np.array(
+        [count << STEP_BITS, int(units.sum()) << GRID_BITS, int((units * units).sum())],
+        dtype=object,
+    )
 
 
 def _numbers(sums: list[Sums]) -> list[int]:

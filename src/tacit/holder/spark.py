@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "kind string, name string, position int, number decimal(38, 0)"
-_ARROW = pa.schema([("kind", pa.string()), ("name", pa.string()), ("position", pa.int32()), ("number", pa.decimal128(38, 0))])
+_ARROW = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("position", pa.int32()),
+        ("number", pa.decimal128(38, 0)),
+    ]
+)
 
 Numbered = tuple[str, str, int, int]
 """What is counted (a kind and a name), its place, and a whole number that adds up over partitions."""
@@ -46,7 +53,12 @@ def total_of_partitions(
     """What the rows of a Spark DataFrame add up to; `on_rows` hears of all of them at the end."""
     total = tally.to_numbers(tally.add_up(study, iter(())))
     with _asking():
-        numbers = [tuple(row) for row in numbers_of_partitions(tally, study, frame, count=diagnostics is not None).collect()]
+        numbers = [
+            tuple(row)
+            for row in numbers_of_partitions(
+                tally, study, frame, count=diagnostics is not None
+            ).collect()
+        ]
     complaints = sorted(name for kind, name, _, _ in numbers if kind == "complaint")
     if complaints:
         raise TableError(complaints[0])
@@ -60,16 +72,21 @@ def total_of_partitions(
     return tally.from_numbers(study, total)
 
 
-def numbers_of_partitions(tally: Tally[Any], study: Study, frame: "DataFrame", *, count: bool) -> "DataFrame":
+def numbers_of_partitions(
+    tally: Tally[Any], study: Study, frame: "DataFrame", *, count: bool
+) -> "DataFrame":
     """A DataFrame of whole numbers, each added up over all partitions: all that the driver will see."""
     from pyspark.sql import functions
 
     names = [feature.name for feature in study.features] + [study.response.name]
     for name in names:
         if frame.columns.count(name) != 1:
-            message = f"the Spark table needs exactly one column named {name!r}, as the study says"
-            raise TableError(message)
-    places = [f"c{frame.columns.index(name)}" for name in names]  # by place: Spark would take dots and capitals in a name its own way
+            raise TableError(
+                f"the Spark table needs exactly one column named {name!r}, as the study says"
+            )
+    places = [
+        f"c{frame.columns.index(name)}" for name in names
+    ]  # by place: Spark would take dots and capitals in a name its own way
     chosen = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).select(*places)
     partition = _Partition(tally, study.document(), names, count)
     counted = chosen.mapInArrow(partition.numbers, SCHEMA)
@@ -88,7 +105,10 @@ class _Partition:
     def numbers(self, batches: Batches) -> Batches:
         """One batch of numbers for all batches of a partition."""
         kinds, names, positions, values = zip(*self._numbers(batches), strict=True)
-        columns = [pa.array(column, kind) for column, kind in zip((kinds, names, positions, values), _ARROW.types, strict=True)]
+        columns = [
+            pa.array(column, kind)
+            for column, kind in zip((kinds, names, positions, values), _ARROW.types, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
     def _numbers(self, batches: Batches) -> list[Numbered]:
@@ -98,18 +118,38 @@ class _Partition:
             return [("complaint", str(error), 0, 0)]
         except (OSError, EOFError, MemoryError):  # the machine's fault: Spark tries again elsewhere
             raise
-        except Exception:  # noqa: BLE001  (its text may quote data, and Spark would log it)
-            return [("complaint", "the Spark table cannot be read: check that each column holds values of one plain kind", 0, 0)]
+        except Exception:
+            return [
+                (
+                    "complaint",
+                    "the Spark table cannot be read: check that each column holds values of one plain kind",
+                    0,
+                    0,
+                )
+            ]
 
     def _added_up(self, batches: Batches) -> list[Numbered]:
-        study, diagnostics, read = Study.from_document(self.document), Diagnostics() if self.count else None, [0]
+        study, diagnostics, read = (
+            Study.from_document(self.document),
+            Diagnostics() if self.count else None,
+            [0],
+        )
         named = (batch.rename_columns(self.names) for batch in batches)
         total = self.tally.add_up(study, named, diagnostics=diagnostics, on_rows=read.append)
-        numbers = [("total", "", place, number) for place, number in enumerate(self.tally.to_numbers(total))]
+        numbers = [
+            ("total", "", place, number)
+            for place, number in enumerate(self.tally.to_numbers(total))
+        ]
         numbers.append(("read", "", 0, sum(read)))
         if diagnostics is not None:
-            numbers += [("count", name, 0, getattr(diagnostics, name)) for name in ("rows", "shrunk", "incomplete")]
-            numbers += [("clamped", name, place, number) for place, (name, number) in enumerate(diagnostics.clamped.items())]
+            numbers += [
+                ("count", name, 0, getattr(diagnostics, name))
+                for name in ("rows", "shrunk", "incomplete")
+            ]
+            numbers += [
+                ("clamped", name, place, number)
+                for place, (name, number) in enumerate(diagnostics.clamped.items())
+            ]
         return numbers
 
 
@@ -133,8 +173,9 @@ def spark_table(name: str, master: str | None = None) -> "DataFrame":
             frame = session.table(name)
             _ = frame.columns
         except (AnalysisException, ParseException):
-            message = f"Spark has no table {name!r} that can be read: check its name, or give files as parquet.`path`"
-            raise TableError(message) from None
+            raise TableError(
+                f"Spark has no table {name!r} that can be read: check its name, or give files as parquet.`path`"
+            ) from None
         return frame
 
 
@@ -161,7 +202,10 @@ _REASONS: tuple[tuple[Callable[[str], bool], str], ...] = (
         lambda told: "No module named 'tacit" in told,
         "Spark's executors cannot import tacit: install it in the Python they run (PYSPARK_PYTHON)",
     ),
-    (lambda told: "PYTHON_VERSION_MISMATCH" in told, "Spark's executors must run the driver's version of Python: set PYSPARK_PYTHON"),
+    (
+        lambda told: "PYTHON_VERSION_MISMATCH" in told,
+        "Spark's executors must run the driver's version of Python: set PYSPARK_PYTHON",
+    ),
 )
 _FAILED = "Spark could not read the table: its own log, in the holder's house, says why; nothing was published or paid"
 
@@ -174,9 +218,9 @@ def _asking() -> Iterator[None]:
     except TableError:
         raise
     except ImportError:
-        message = "Spark tables need the extra spark: pip install 'tacit[spark]'"
-        raise TableError(message) from None
-    except Exception as error:  # noqa: BLE001  (whatever Spark raises may quote data)
+        raise TableError("Spark tables need the extra spark: pip install 'tacit[spark]'") from None
+    except Exception as error:
         told = f"{type(error).__name__} {error}"
-        message = next((reason for applies, reason in _REASONS if applies(told)), _FAILED)
-        raise TableError(message) from None
+        raise TableError(
+            next((reason for applies, reason in _REASONS if applies(told)), _FAILED)
+        ) from None

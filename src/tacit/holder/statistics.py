@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.columns import GRID_BITS
 from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
 from tacit.holder.encode import Diagnostics, Encoder
 from tacit.holder.tally import Tally
 from tacit.rows.design import Block
 from tacit.study import Study
+from tacit.study.grid import GRID_BITS
 
 STEP_BITS = 2 * GRID_BITS
 """Sums of products are whole multiples of 2⁻³⁶."""

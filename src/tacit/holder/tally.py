@@ -32,7 +32,7 @@ class Tally(Generic[Total]):
 def total_of(
     tally: Tally[Total],
     study: Study,
-    source: Any,  # noqa: ANN401
+    source: Any,
     *,
     diagnostics: Diagnostics | None = None,
     on_rows: OnRows = lambda _rows: None,
@@ -42,4 +42,6 @@ def total_of(
         from tacit.holder.spark import total_of_partitions
 
         return total_of_partitions(tally, study, source, diagnostics=diagnostics, on_rows=on_rows)
-    return tally.add_up(study, table_of(source, study).batches(), diagnostics=diagnostics, on_rows=on_rows)
+    return tally.add_up(
+        study, table_of(source, study).batches(), diagnostics=diagnostics, on_rows=on_rows
+    )

@@ -11,6 +11,7 @@ Every conversion here rounds to the private side: multipliers and ε up, μ down
 
 import math
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from scipy.special import erfcx
 
@@ -31,13 +32,17 @@ def delta_at(epsilon: float, mu: float) -> float:
     if mu <= 0.0:
         return 0.0
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if a < -30:  # noqa: PLR2004  (erfcx would overflow; δ is 1 to double precision)
+    if a < -30:
         return 1.0
     return float(0.5 * math.exp(-a * a / 2) * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2))))
 
 
+@lru_cache(maxsize=256)
 def mu_of(epsilon: float, delta: float) -> float:
-    """Largest μ whose Gaussian mechanism is (ε, δ)-DP, rounded down."""
+    """Largest μ whose Gaussian mechanism is (ε, δ)-DP, rounded down.
+
+    Remembered, since every release of a collection is checked against its budget's.
+    """
     return _last_true(lambda mu: delta_at(epsilon, mu) <= delta * (1 - _SAFETY), 1e-9, 1e3)
 
 
@@ -50,7 +55,9 @@ def epsilon_of(mu: float, delta: float) -> float:
     """Smallest ε for which a μ-Gaussian mechanism is (ε, δ)-DP, rounded up; 0 where even that suffices."""
     if delta_at(0.0, mu) <= delta * (1 - _SAFETY):
         return 0.0
-    above = _last_true(lambda inverse: delta_at(1 / inverse, mu) <= delta * (1 - _SAFETY), 1e-7, 1e12)
+    above = _last_true(
+        lambda inverse: delta_at(1 / inverse, mu) <= delta * (1 - _SAFETY), 1e-7, 1e12
+    )
     return 1 / above
 
 
@@ -72,9 +79,13 @@ def split(epsilon: float, delta: float, share: float) -> tuple[float, float]:
     A stage whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to that, and callers refuse it.
     """
     whole = mu_of(epsilon, delta)
-    first = _epsilon_within(lambda mu: mu <= math.sqrt(share) * whole, math.sqrt(share) * whole, delta)
+    first = _epsilon_within(
+        lambda mu: mu <= math.sqrt(share) * whole, math.sqrt(share) * whole, delta
+    )
     spent = mu_of(first, delta)
-    second = _epsilon_within(lambda mu: compose([spent, mu]) <= whole, remaining(whole, spent), delta)
+    second = _epsilon_within(
+        lambda mu: compose([spent, mu]) <= whole, remaining(whole, spent), delta
+    )
     return first, second
 
 

@@ -9,11 +9,12 @@ twice; `triangular` noise, the 2023 paper's, does not.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from tacit.privacy.gaussian import mu_of
+from tacit.privacy.layout import PARTS, Layout, PartName
 from tacit.privacy.sensitivity import Relation, Weights, sensitivity
+from tacit.records import Positive, Record
 
 Shape = Literal["frobenius", "triangular"]
 
@@ -21,25 +22,27 @@ LATTICE_BITS = 32
 """Noise lives on a lattice at least this many binary places finer than its smallest standard deviation."""
 
 
-@dataclass(frozen=True)
-class Scales:
+class Noise(Record):
     """Standard deviation of the noise on each published part, in the part's own units; None: not published."""
 
-    xtx_diagonal: float
-    xtx_off_diagonal: float
-    xty: float
-    yty: float | None
-    count: float | None
-    eigenvalue: float | None
+    xtx_diagonal: Positive
+    xtx_off_diagonal: Positive
+    xty: Positive
+    yty: Positive | None
+    count: Positive | None
+    eigenvalue: Positive | None
+
+    def by_part(self) -> dict[PartName, float]:
+        """Standard deviation of every part that is published, in the order of the layout."""
+        return {part: sd for part in PARTS if (sd := getattr(self, part)) is not None}
 
     def published(self) -> list[float]:
-        """Those that are published, in order."""
-        every = (self.xtx_diagonal, self.xtx_off_diagonal, self.xty, self.yty, self.count, self.eigenvalue)
-        return [sd for sd in every if sd is not None]
+        """Those standard deviations alone."""
+        return list(self.by_part().values())
 
-    def times(self, factor: float) -> "Scales":
+    def times(self, factor: float) -> "Noise":
         """The same parts with so many times the noise."""
-        return replace(self, **{part: sd * factor for part, sd in vars(self).items() if sd is not None})
+        return self.model_copy(update={part: sd * factor for part, sd in self.by_part().items()})
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class Mechanism:
     mu: float
     sensitivity: float
     multiplier: float
-    scales: Scales
+    noise: Noise
+    layout: Layout
     lattice: int
 
 
@@ -70,11 +74,15 @@ class Form:
     average: int = 1
 
     @property
-    def entries(self) -> int:
-        """Number of published numbers that carry noise."""
+    def layout(self) -> Layout:
+        """Which numbers carry noise, in their order."""
         weights = self.weights
-        extra = sum(weight > 0 for weight in (weights.square, weights.count, weights.eigenvalue))
-        return self.d * (self.d + 1) // 2 + self.d + extra
+        return Layout(
+            d=self.d,
+            square=weights.square > 0,
+            count=weights.count > 0,
+            eigenvalue=weights.eigenvalue > 0,
+        )
 
     @property
     def sensitivity(self) -> float:
@@ -89,7 +97,9 @@ def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:
     adds at most √m·2⁻³² to μ, and the discrete Gaussian is within a factor 1 ± η of a rounded one.
     """
     eta = entries * 2.0**-50
-    return 1 / (mu_of(epsilon - 2 * eta, delta * (1 - 2 * eta)) - math.sqrt(entries) * 2.0**-LATTICE_BITS)
+    return 1 / (
+        mu_of(epsilon - 2 * eta, delta * (1 - 2 * eta)) - math.sqrt(entries) * 2.0**-LATTICE_BITS
+    )
 
 
 def lattice_under(sds: Iterable[float]) -> int:
@@ -97,14 +107,13 @@ def lattice_under(sds: Iterable[float]) -> int:
     return math.floor(math.log2(min(sds))) - LATTICE_BITS
 
 
-@lru_cache(maxsize=256)
 def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
-    """Noise for `form` at (ε, δ), on its lattice; remembered, since every release of a collection is checked against it."""
-    multiplier = lattice_multiplier(form.entries, epsilon, delta)
+    """Noise for `form` at (ε, δ), on its lattice."""
+    multiplier = lattice_multiplier(form.layout.entries, epsilon, delta)
     sd = multiplier * form.sensitivity
     off_diagonal = sd / math.sqrt(2) * (1 + 1e-15) if form.shape == "frobenius" else sd
     weights = form.weights
-    scales = Scales(
+    noise = Noise(
         xtx_diagonal=sd,
         xtx_off_diagonal=off_diagonal,
         xty=sd / weights.response,
@@ -120,8 +129,9 @@ def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
         mu=mu_of(epsilon, delta),
         sensitivity=form.sensitivity,
         multiplier=multiplier,
-        scales=scales,
-        lattice=lattice_under(scales.published()),
+        noise=noise,
+        layout=form.layout,
+        lattice=lattice_under(noise.published()),
     )
 
 
@@ -131,5 +141,7 @@ def summed(mechanism: Mechanism, holders: int, covering: int) -> Mechanism:
     Each share has 1/`covering` of the variance, rounded up. The lattice is fine enough for one share, so every sum of shares is
     a discrete Gaussian up to a factor that the calibration's allowance covers (docs/privacy.md, "Secure sum").
     """
-    share = mechanism.scales.times(math.sqrt(1 / covering) * (1 + 1e-12))
-    return replace(mechanism, scales=share.times(math.sqrt(holders)), lattice=lattice_under(share.published()))
+    share = mechanism.noise.times(math.sqrt(1 / covering) * (1 + 1e-12))
+    return replace(
+        mechanism, noise=share.times(math.sqrt(holders)), lattice=lattice_under(share.published())
+    )

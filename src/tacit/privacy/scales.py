@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from tacit.privacy.gaussian import mu_of
 from tacit.privacy.mechanism import lattice_multiplier, lattice_under
 from tacit.privacy.sensitivity import Relation
+from tacit.records import Positive, Record
 
 SQUARE_WEIGHT = math.sqrt(2)
 """Weight of Σu²: the largest at which the worst exchange is still from one end of the range to the other."""
 
 
-@dataclass(frozen=True)
-class MomentScales:
+class MomentNoise(Record):
     """Standard deviation of the noise on the number of values, on Σu and on Σu² of each column."""
 
-    count: float
-    total: float
-    square: float
+    count: Positive
+    total: Positive
+    square: Positive
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ScalesMechanism:
     mu: float
     sensitivity: float
     multiplier: float
-    scales: MomentScales
+    noise: MomentNoise
     lattice: int
 
 
@@ -47,12 +47,14 @@ def scales_sensitivity(columns: int) -> float:
     return 2 * math.sqrt(columns)
 
 
-def calibrate_scales(columns: int, relation: Relation, epsilon: float, delta: float) -> ScalesMechanism:
+def calibrate_scales(
+    columns: int, relation: Relation, epsilon: float, delta: float
+) -> ScalesMechanism:
     """Noise for the moments of so many columns at (ε, δ)."""
     multiplier = lattice_multiplier(3 * columns, epsilon, delta)
     sensitivity = scales_sensitivity(columns) * (1 + 1e-12)
     sd = multiplier * sensitivity
-    scales = MomentScales(count=sd, total=sd, square=sd / SQUARE_WEIGHT * (1 + 1e-15))
+    noise = MomentNoise(count=sd, total=sd, square=sd / SQUARE_WEIGHT * (1 + 1e-15))
     return ScalesMechanism(
         relation=relation,
         epsilon=epsilon,
@@ -60,6 +62,6 @@ def calibrate_scales(columns: int, relation: Relation, epsilon: float, delta: fl
         mu=mu_of(epsilon, delta),
         sensitivity=sensitivity,
         multiplier=multiplier,
-        scales=scales,
-        lattice=lattice_under(vars(scales).values()),
+        noise=noise,
+        lattice=lattice_under(vars(noise).values()),
     )

@@ -29,14 +29,20 @@ class Weights:
     eigenvalue: float = 0.0
 
 
-def sensitivity(x: float, y: float, weights: Weights, relation: Relation, average: int = 1) -> float:
+def sensitivity(
+    x: float, y: float, weights: Weights, relation: Relation, average: int = 1
+) -> float:
     """L2 sensitivity of the weighted statistics of rows with ‖x‖ ≤ `x` and |y| ≤ `y`, dealt into groups of `average`.
 
     Exact when the rows fill the ball and λ_min is not published; an upper bound otherwise.
     """
     w, v = weights.response * y / x, weights.square * y * y / (x * x)
     alone = average == 1 and relation == "replace-one"
-    rows = math.sqrt(_replace_one(w, v)) if alone else lever(relation, average) * math.sqrt(_add_remove(w, v))
+    rows = (
+        math.sqrt(_replace_one(w, v))
+        if alone
+        else lever(relation, average) * math.sqrt(_add_remove(w, v))
+    )
     # Replacing a row leaves n as it was; the smallest eigenvalue moves by at most X² and, with averaging, by no more than X'X.
     count = weights.count if relation == "add-remove" else 0.0
     eigenvalue = weights.eigenvalue * lever(relation, average) * (1 + EIGENVALUE_SLACK)
@@ -75,7 +81,7 @@ def _replace_one(w: float, v: float) -> float:
     only when V² > 2W², one response extreme and the other at t of its size, both rows parallel.
     """
     one_zero = 2 + w * w + v * v
-    if w * w <= 2:  # noqa: PLR2004
+    if w * w <= 2:
         return max(2 + 2 * w * w + w**4 / 2, one_zero)
     parallel = 4 * w * w
     if v * v > 2 * w * w:

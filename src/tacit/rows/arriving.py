@@ -82,8 +82,7 @@ class Handed:
             if batch is None:
                 return False
             if not isinstance(batch, pa.RecordBatch):
-                message = "a stream's batches must be Arrow record batches"
-                raise TableError(message)
+                raise TableError("a stream's batches must be Arrow record batches")
             check_names(batch.schema, self._names, "the record batch")
             self.taken += batch.num_rows
             self._current = batch.select(self._names) if batch.num_rows else None
@@ -119,13 +118,16 @@ class Text:
         self.name = "-" if path is None else str(Path(path).resolve())
         self._shown = "standard input" if path is None else Path(path).name
         if self.name.endswith(_NOT_LINES):
-            message = f"{self._shown} is no text that grows line by line: stream a CSV file, or publish this one with `tacit publish`"
-            raise TableError(message)
+            raise TableError(
+                f"{self._shown} is no text that grows line by line: stream a CSV file, or publish this one with `tacit publish`"
+            )
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
         self._dialect = csv_dialect(self.name)
         self._buffer = bytearray(READ_BYTES)
-        self._begin = self._end = self._seen = 0  # unread text is buffer[begin:end]; lines are known up to `seen`
+        self._begin = self._end = self._seen = (
+            0  # unread text is buffer[begin:end]; lines are known up to `seen`
+        )
         self._ends: deque[int] = deque()  # where each waiting row ends
         self._header: bytes | None = None
         self._offset = 0  # of buffer[0] in the file
@@ -140,13 +142,15 @@ class Text:
     def resume(self, position: int) -> None:
         """Read the header, then go on after that byte of the file."""
         if not self._has_header():
-            message = f"{self._shown} is shorter than what was published from it: put back the file that this stream reads"
-            raise TableError(message)
+            raise TableError(
+                f"{self._shown} is shorter than what was published from it: put back the file that this stream reads"
+            )
         with reading(self._shown):
             before = os.pread(self._descriptor, 1, position - 1)
         if before != b"\n":
-            message = f"{self._shown} is not the file that this stream has read so far: put that back"
-            raise TableError(message)
+            raise TableError(
+                f"{self._shown} is not the file that this stream has read so far: put that back"
+            )
         os.lseek(self._descriptor, position, os.SEEK_SET)
         wipe(self._buffer)
         self._begin = self._end = self._seen = 0
@@ -181,15 +185,18 @@ class Text:
         with reading(self._shown):
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(pa.py_buffer(text)),
-                read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=max(len(text), READ_BYTES)),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=max(len(text), READ_BYTES)
+                ),
                 parse_options=self._dialect,
                 convert_options=csv_types(names, self._study),
                 memory_pool=pa.system_memory_pool(),  # what it frees, `wipe_what_is_freed` overwrites
             )
         try:
             if table.num_rows != rows:
-                message = f"{self._shown} cannot be read as a stream: each row must be on a line of its own"
-                raise TableError(message)
+                raise TableError(
+                    f"{self._shown} cannot be read as a stream: each row must be on a line of its own"
+                )
             for batch in table.to_batches():
                 use(batch)
         finally:
@@ -205,7 +212,9 @@ class Text:
             self._begin = end
             self.taken -= 1
             with reading(self._shown):
-                empty = pyarrow.csv.read_csv(pa.BufferReader(self._header), parse_options=self._dialect)
+                empty = pyarrow.csv.read_csv(
+                    pa.BufferReader(self._header), parse_options=self._dialect
+                )
             check_names(empty.schema, column_names(self._study), self._shown)
         return True
 
@@ -232,8 +241,9 @@ class Text:
             self._begin, self._end = 0, left
         if left == len(self._buffer):
             if left >= LONGEST_LINE:
-                message = f"{self._shown} has a line of over {LONGEST_LINE >> 20} MB: it cannot be read as a stream of rows"
-                raise TableError(message)
+                raise TableError(
+                    f"{self._shown} has a line of over {LONGEST_LINE >> 20} MB: it cannot be read as a stream of rows"
+                )
             larger = bytearray(2 * left)
             larger[:left] = self._buffer
             wipe(self._buffer)
@@ -258,7 +268,9 @@ class Text:
 
     def _note_lines(self) -> None:
         while (end := self._buffer.find(b"\n", self._seen, self._end) + 1) > 0:
-            blank = end - self._seen == 1 or (end - self._seen == 2 and self._buffer[self._seen] == ord("\r"))  # noqa: PLR2004
+            blank = end - self._seen == 1 or (
+                end - self._seen == 2 and self._buffer[self._seen] == ord("\r")
+            )
             self._seen = end
             if not blank:
                 self._ends.append(end)

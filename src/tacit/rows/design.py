@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import eval_legendre
 
-from tacit.columns import Feature, Response
 from tacit.errors import TableError
-from tacit.functions import FUNCTIONS
-from tacit.rows.columns import numbers_of, strings_of
+from tacit.rows.arrow import numbers_of, strings_of
 from tacit.study import Study
-from tacit.terms import Part, Product
+from tacit.study.columns import Feature, Response
+from tacit.study.terms import Part, Product
+from tacit.study.transforms import FUNCTIONS
 
 Block = NDArray[np.float64]
 """Rows, one per column: shape (d, rows), or (d + 1, rows) with the response last."""
@@ -35,18 +35,29 @@ class Design:
     Missing values are NaN, unless the study imputes them: then a feature's is the middle of its range, or its `other` level.
     """
 
-    def __init__(self, study: Study, *, response: bool, unit: float = 1.0, on_outside: OnOutside | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        *,
+        response: bool,
+        unit: float = 1.0,
+        on_outside: OnOutside | None = None,
+    ) -> None:
         self.study = study
         self._unit = unit
         self._on_outside = on_outside
         self._height = study.d + response
-        self._numeric: list[tuple[int, str, tuple[float, float]]] = []  # row, column, middle and factor
+        self._numeric: list[
+            tuple[int, str, tuple[float, float]]
+        ] = []  # row, column, middle and factor
         self._categorical: list[tuple[int, Feature]] = []
         self._products: list[tuple[int, Product]] = []
         self._limits = np.array([[-unit], [unit]]) * np.ones(self._height)
         self._response = study.response if response else None
         if response:
-            self._add_number(study.d, study.response.name, study.response.mapping, study.response.limits)
+            self._add_number(
+                study.d, study.response.name, study.response.mapping, study.response.limits
+            )
         row = int(study.intercept)
         for product in study.products:
             self._add(row, product)
@@ -62,7 +73,9 @@ class Design:
         else:
             self._categorical.append((row, first.feature))
 
-    def _add_number(self, row: int, name: str, mapping: tuple[float, float], limits: tuple[float, float]) -> None:
+    def _add_number(
+        self, row: int, name: str, mapping: tuple[float, float], limits: tuple[float, float]
+    ) -> None:
         middle, half = mapping
         self._numeric.append((row, name, (middle, self._unit / half)))
         self._limits[:, row] = np.array(limits) * self._unit
@@ -70,14 +83,26 @@ class Design:
     def blocks(self, batch: pa.RecordBatch, most_rows: int) -> Iterator[Block]:
         """Encode a batch of any size, at most so many rows at a time."""
         features = self.study.features
-        numbers = {feature.name: self._numbers(batch, feature) for feature in features if feature.range is not None}
-        codes = {feature.name: self._codes(batch, feature) for feature in features if feature.range is None}
+        numbers = {
+            feature.name: self._numbers(batch, feature)
+            for feature in features
+            if feature.range is not None
+        }
+        codes = {
+            feature.name: self._codes(batch, feature)
+            for feature in features
+            if feature.range is None
+        }
         if self._response is not None:
             numbers[self._response.name] = self._responses(batch, self._response)
         for start in range(0, batch.num_rows, most_rows):
             rows = slice(start, start + most_rows)
             sliced = {name: column[rows] for name, column in numbers.items()}
-            block = self._mapped(min(most_rows, batch.num_rows - start), sliced, {name: code[rows] for name, code in codes.items()})
+            block = self._mapped(
+                min(most_rows, batch.num_rows - start),
+                sliced,
+                {name: code[rows] for name, code in codes.items()},
+            )
             np.clip(block, self._limits[0, :, None], self._limits[1, :, None], out=block)
             yield block
 
@@ -97,7 +122,9 @@ class Design:
         values = self._numbers(batch, response)
         if response.function is None:
             return values
-        applied: NDArray[np.float64] = FUNCTIONS[response.function].forward(np.clip(values, *response.range))
+        applied: NDArray[np.float64] = FUNCTIONS[response.function].forward(
+            np.clip(values, *response.range)
+        )
         return applied
 
     def _codes(self, batch: pa.RecordBatch, feature: Feature) -> NDArray[np.int64]:
@@ -107,21 +134,24 @@ class Design:
         unseen = pc.and_(pc.is_valid(values), pc.is_null(found))
         substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
         if feature.other is None and pc.any(unseen).as_py():
-            message = (
+            raise TableError(
                 f"column {feature.name!r} holds a level that the study does not list: correct the table, or agree on a study that lists it"
                 ' or has other = "…"'
             )
-            raise TableError(message)
         found = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), found)
         missing = substitute if self.study.missing == "impute" else -1
-        codes: NDArray[np.int64] = pc.fill_null(found, missing).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes: NDArray[np.int64] = (
+            pc.fill_null(found, missing).to_numpy(zero_copy_only=False).astype(np.int64)
+        )
         return codes
 
     # Columns of the design.
 
     def _mapped(self, rows: int, numbers: Values, codes: Codes) -> Block:
         block = np.empty((self._height, rows))
-        with np.errstate(over="ignore"):  # a value of 1e300 may become infinite: it is clamped like any other
+        with np.errstate(
+            over="ignore"
+        ):  # a value of 1e300 may become infinite: it is clamped like any other
             for row, name, (middle, factor) in self._numeric:
                 np.subtract(numbers[name], middle, out=block[row])
                 block[row] *= factor

@@ -22,7 +22,12 @@ from tacit.rows.table import BATCH_ROWS, Batches, Table
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 SQLITE_ROWS = 2**13
 """Rows fetched at once from SQLite, which hands them over as Python objects."""
-READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
 """What a statement may do in SQLite; opened for reading alone, it would still copy itself into another file."""
 
 
@@ -53,25 +58,27 @@ def _address(database: str) -> str:
     if database.startswith("env:"):
         return _from_environment(database.removeprefix("env:"))
     if _holds_password(database):
-        message = (
+        raise TableError(
             "database: an address must hold no password, as commands and scripts are seen by others; put it in PGPASSWORD, ~/.pgpass "
             "or a service file, or the whole address in an environment variable and give env:NAME"
         )
-        raise TableError(message)
     return database
 
 
 def _from_environment(name: str) -> str:
     if name not in os.environ:
-        message = f"database: the environment has no variable {name!r}; set it to the database's address"
-        raise TableError(message)
+        raise TableError(
+            f"database: the environment has no variable {name!r}; set it to the database's address"
+        )
     return os.environ[name]
 
 
 def _holds_password(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        return parts.password is not None or any("password" in key for key, _ in parse_qsl(parts.query, keep_blank_values=True))
+        return parts.password is not None or any(
+            "password" in key for key, _ in parse_qsl(parts.query, keep_blank_values=True)
+        )
     except ValueError:  # not an address at all: what reads it will say so
         return False
 
@@ -79,8 +86,9 @@ def _holds_password(address: str) -> bool:
 def _scheme(address: str) -> str:
     scheme = address.partition("://")[0]
     if "://" not in address or scheme not in _READERS:
-        message = "database: it must be postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one of them"
-        raise TableError(message)
+        raise TableError(
+            "database: it must be postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one of them"
+        )
     return scheme
 
 
@@ -98,7 +106,9 @@ def _postgresql(address: str, query: str) -> Batches:
 def _sqlite(address: str, query: str) -> Batches:
     path = _existing(address)
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
+        )
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]
         rows = cursor.fetchmany(SQLITE_ROWS)
@@ -116,7 +126,9 @@ def _duckdb(address: str, query: str) -> Batches:
     driver = _extra("duckdb")
     path = _existing(address) if address != "duckdb://" else None
     with closing(driver.connect(str(path or ":memory:"), read_only=path is not None)) as connection:
-        if [statement.type for statement in connection.extract_statements(query)] != [driver.StatementType.SELECT]:
+        if [statement.type for statement in connection.extract_statements(query)] != [
+            driver.StatementType.SELECT
+        ]:
             raise TableError(_ONLY_READS)
         yield from _named(connection.sql(query).to_arrow_reader(BATCH_ROWS))
 
@@ -129,20 +141,27 @@ def _named(reader: pa.RecordBatchReader) -> Batches:
 def _existing(address: str) -> Path:
     path = _file(address)
     if path is None or not path.is_file():
-        message = f"database: no file at {str(path or '')!r}; three slashes begin a relative path, four an absolute one"
-        raise TableError(message)
+        raise TableError(
+            f"database: no file at {str(path or '')!r}; three slashes begin a relative path, four an absolute one"
+        )
     return path
 
 
-def _extra(module: str) -> Any:  # noqa: ANN401
+def _extra(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        message = "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
-        raise TableError(message) from None
+        raise TableError(
+            "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
+        ) from None
 
 
-_READERS = {"postgresql": _postgresql, "postgres": _postgresql, "sqlite": _sqlite, "duckdb": _duckdb}
+_READERS = {
+    "postgresql": _postgresql,
+    "postgres": _postgresql,
+    "sqlite": _sqlite,
+    "duckdb": _duckdb,
+}
 
 
 # Errors.
@@ -158,10 +177,19 @@ _REASONS = (
         "cannot open the database: check its address, and that it runs and may be read",
     ),
     (r"SQLSTATE: 25006|not authorized|prohibited|readonly", _ONLY_READS),
-    (r"SQLSTATE: 42501|permission denied", "the query reads what this user may not: ask for the right to SELECT it"),
+    (
+        r"SQLSTATE: 42501|permission denied",
+        "the query reads what this user may not: ask for the right to SELECT it",
+    ),
     (r"SQLSTATE: 42(P01|703)|no such|BinderException|CatalogException", _UNKNOWN_NAME),
-    (r"SQLSTATE: 42|syntax error|ParserException|one statement", "the query is not one valid SELECT: try it in the database's own client"),
-    (r"SQLSTATE: (08|57)|terminating connection|server closed|connection not open|no connection", _BROKEN),
+    (
+        r"SQLSTATE: 42|syntax error|ParserException|one statement",
+        "the query is not one valid SELECT: try it in the database's own client",
+    ),
+    (
+        r"SQLSTATE: (08|57)|terminating connection|server closed|connection not open|no connection",
+        _BROKEN,
+    ),
 )
 _FAILED = "the query fails on a row, or a column holds values of several kinds: try it in the database's own client, or CAST in it"
 
@@ -172,7 +200,8 @@ def _guarded(batches: Batches) -> Batches:
         yield from batches
     except TableError:
         raise
-    except Exception as error:  # noqa: BLE001  (whatever a driver raises may quote data, the query or the address)
+    except Exception as error:
         told = f"{type(error).__name__} {error}"
-        message = next((reason for pattern, reason in _REASONS if re.search(pattern, told)), _FAILED)
-        raise TableError(message) from None
+        raise TableError(
+            next((reason for pattern, reason in _REASONS if re.search(pattern, told)), _FAILED)
+        ) from None

@@ -48,13 +48,18 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
     names = column_names(study) if columns is None else list(columns)
     if isinstance(source, (str, Path)):
         return _files(files_at(str(source)), names, study)
-    if isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
+    if (
+        isinstance(source, Sequence)
+        and source
+        and all(isinstance(path, (str, Path)) for path in source)
+    ):
         return _files([file for path in source for file in files_at(str(path))], names, study)
-    if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
+    if isinstance(source, np.ndarray) and source.ndim == 2:
         if source.shape[1] != len(names):
-            order = "the study's features in their order" + (", then the response" if columns is None else "")
-            message = f"an array needs {len(names)} columns: {order}"
-            raise TableError(message)
+            order = "the study's features in their order" + (
+                ", then the response" if columns is None else ""
+            )
+            raise TableError(f"an array needs {len(names)} columns: {order}")
         with reading("the array"):
             source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
     if isinstance(source, pa.RecordBatch):
@@ -66,8 +71,9 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
         return _in_memory(source, names)
     if hasattr(source, "__arrow_c_stream__"):
         return _stream(source, names)
-    message = "a table must be a path, a query (sql_table), an Arrow, pandas, Polars or Spark table, a mapping or a two-dimensional array"
-    raise TableError(message)
+    raise TableError(
+        "a table must be a path, a query (sql_table), an Arrow, pandas, Polars or Spark table, a mapping or a two-dimensional array"
+    )
 
 
 def column_names(study: Study) -> list[str]:
@@ -80,7 +86,7 @@ def _in_memory(table: pa.Table, names: list[str]) -> Table:
     return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
 
 
-def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
+def _stream(source: Any, names: list[str]) -> Table:
     def batches() -> Batches:
         with reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
@@ -103,19 +109,27 @@ def files_at(path: str) -> list[Path]:
         if Path(path).is_dir():
             found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
         else:
-            found = [Path(path)] if Path(path).exists() else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
+            found = (
+                [Path(path)]
+                if Path(path).exists()
+                else sorted(Path(match) for match in glob.glob(path, recursive=True))
+            )
     if not found:
-        message = f"no table at {path!r}: give a file, a folder or a pattern of files ending in {', '.join(SUFFIXES)}"
-        raise TableError(message)
+        raise TableError(
+            f"no table at {path!r}: give a file, a folder or a pattern of files ending in {', '.join(SUFFIXES)}"
+        )
     return found
 
 
 def _files(paths: list[Path], names: list[str], study: Study) -> Table:
-    paths = list({path.resolve(): path for path in paths}.values())  # a file named twice is read once
+    paths = list(
+        {path.resolve(): path for path in paths}.values()
+    )  # a file named twice is read once
     for path in paths:
         if not path.name.endswith(SUFFIXES):
-            message = f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
-            raise TableError(message)
+            raise TableError(
+                f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
+            )
 
     def batches() -> Batches:
         for path in paths:
@@ -182,7 +196,9 @@ def _csv(path: Path, names: list[str], study: Study) -> Batches:
     parse = csv_dialect(path.name)
     with reading(path.name):
         check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)
-        reader = pyarrow.csv.open_csv(path, parse_options=parse, convert_options=csv_types(names, study))
+        reader = pyarrow.csv.open_csv(
+            path, parse_options=parse, convert_options=csv_types(names, study)
+        )
     return _guarded(reader, path.name)
 
 
@@ -193,20 +209,24 @@ def csv_dialect(name: str) -> pyarrow.csv.ParseOptions:
 
 def csv_types(names: list[str], study: Study) -> pyarrow.csv.ConvertOptions:
     """Numbers where the study gives a range, else text; other columns are not converted at all."""
-    numeric = {study.response.name, *(feature.name for feature in study.features if feature.range is not None)}
+    numeric = {
+        study.response.name,
+        *(feature.name for feature in study.features if feature.range is not None),
+    }
     types = {name: pa.float64() if name in numeric else pa.string() for name in names}
-    return pyarrow.csv.ConvertOptions(column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True)
+    return pyarrow.csv.ConvertOptions(
+        column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True
+    )
 
 
 def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
     """Refuse a table without exactly one column of each name."""
     for name in names:
         if len(schema.get_all_field_indices(name)) != 1:
-            message = f"{source} needs exactly one column named {name!r}, as the study says"
-            raise TableError(message)
+            raise TableError(f"{source} needs exactly one column named {name!r}, as the study says")
 
 
-def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
+def _guarded(reader: Any, source: str) -> Batches:
     """The reader's batches, its errors rewritten."""
     batches = iter(reader)
     while True:
@@ -225,10 +245,12 @@ def reading(source: str) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except Exception as error:  # noqa: BLE001  (whatever a reader raises may quote data)
+    except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             message = f"cannot read {source}: {error.strerror}"
-        elif column := re.match(r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double", str(error)):
+        elif column := re.match(
+            r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double", str(error)
+        ):
             place = int(column[1]) + 1
             message = f"{source}: its column number {place} holds something that is neither a number nor {NULLS[1]}, as its range asks"
         elif str(error).startswith("Duplicate column names"):

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from tacit.analyst.method import Method
+from tacit.analyst.methods.method import Method
 from tacit.errors import MethodError
 
 METHODS = {
@@ -20,7 +20,6 @@ METHODS = {
 def method_named(name: str) -> Method:
     """The method of that name."""
     if name not in METHODS:
-        message = f"method must be one of {', '.join(METHODS)}; got {name!r}"
-        raise MethodError(message)
+        raise MethodError(f"method must be one of {', '.join(METHODS)}; got {name!r}")
     method: Method = import_module(METHODS[name]).METHOD
     return method

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Method, Settings, Student
+from tacit.analyst.methods.method import Method, Settings, Student
 from tacit.analyst.prior import Prior
 
 FAILURE = 0.05
@@ -25,16 +25,24 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Student:
     """The point estimate; the prior gives σ² its nominal value and is otherwise unused."""
     d = evidence.d
     ridge = float(np.sum(ridges(evidence)))
-    location = np.linalg.solve(evidence.grams.sum(axis=0) + ridge * np.eye(d), evidence.moments.sum(axis=0))
-    noise_variance = prior.noise_variance if settings.noise_variance is None else settings.noise_variance
+    location = np.linalg.solve(
+        evidence.grams.sum(axis=0) + ridge * np.eye(d), evidence.moments.sum(axis=0)
+    )
+    noise_variance = (
+        prior.noise_variance if settings.noise_variance is None else settings.noise_variance
+    )
     return Student(location, None, math.inf, noise_variance)
 
 
 def ridges(evidence: Evidence) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """λ_j of every holder."""
-    if evidence.eigenvalues is None or evidence.eigenvalue_sd is None:  # pragma: no cover  (`fit` of the analyst has checked)
+    if (
+        evidence.eigenvalues is None or evidence.eigenvalue_sd is None
+    ):  # pragma: no cover  (`fit` of the analyst has checked)
         raise AssertionError
-    lower = np.maximum(0.0, evidence.eigenvalues - math.sqrt(math.log(6 / evidence.delta)) * evidence.eigenvalue_sd)
+    lower = np.maximum(
+        0.0, evidence.eigenvalues - math.sqrt(math.log(6 / evidence.delta)) * evidence.eigenvalue_sd
+    )
     wanted = math.sqrt(evidence.d * math.log(2 * evidence.d**2 / FAILURE)) * evidence.gram_sd
     return np.maximum(0.0, wanted - lower)
 

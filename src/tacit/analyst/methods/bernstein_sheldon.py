@@ -38,10 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import Draws, Method, Settings
+from tacit.analyst.methods.method import Draws, Method, Settings
+from tacit.analyst.methods.sampling import adapt, double_precision, jax, jnp, random, run
+from tacit.analyst.methods.wishart import bartlett, gamma
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import adapt, double_precision, jax, jnp, random, run
-from tacit.analyst.wishart import bartlett, gamma
 from tacit.errors import MethodError, PriorError
 
 Array = NDArray[np.float64]
@@ -67,7 +67,9 @@ class Problem(NamedTuple):
     rate: jax.Array  # b
     feature_scale: jax.Array  # (d, d): Λ
     feature_degrees: jax.Array  # κ
-    excess: jax.Array | None = None  # (J, p, p): variance of each entry's noise beyond Frobenius', where there is any
+    excess: jax.Array | None = (
+        None  # (J, p, p): variance of each entry's noise beyond Frobenius', where there is any
+    )
 
 
 class State(NamedTuple):
@@ -114,20 +116,30 @@ class BernsteinSheldon:
         values, vectors = jnp.linalg.eigh(problem.released.sum(0) + SPREAD * sd * scatter)
         pooled = (vectors * jnp.maximum(values, sd + FLOOR * values[-1])) @ vectors.T
         share = problem.counts / problem.counts.sum()
-        return draw_parameters(key_parameters, share[:, None, None] * pooled, jnp.zeros_like(share), problem)
+        return draw_parameters(
+            key_parameters, share[:, None, None] * pooled, jnp.zeros_like(share), problem
+        )
 
-    def step(self, key: jax.Array, state: State, problem: Problem, gain: jax.Array) -> tuple[State, Info]:
+    def step(
+        self, key: jax.Array, state: State, problem: Problem, gain: jax.Array
+    ) -> tuple[State, Info]:
         """The statistics, then the parameters."""
         key_statistics, key_parameters = random.split(key)
         statistics, accepted = move_statistics(key_statistics, state, problem)
         log_step = jnp.minimum(adapt(state.log_step, accepted, TARGET, gain), 0.0)
-        return draw_parameters(key_parameters, statistics, log_step, problem), Info(accepted.mean(keepdims=True))
+        return draw_parameters(key_parameters, statistics, log_step, problem), Info(
+            accepted.mean(keepdims=True)
+        )
 
 
 def move_statistics(key: jax.Array, state: State, problem: Problem) -> tuple[jax.Array, jax.Array]:
     r"""$G_j' = M_j + ρ_j(G_j - M_j) + h_j E_j$, kept where positive definite; gives the G_j and 1 where kept, else 0."""
     key_excess, key_deviation = random.split(key)
-    released = problem.released if problem.excess is None else without_excess(key_excess, state.statistics, problem, problem.excess)
+    released = (
+        problem.released
+        if problem.excess is None
+        else without_excess(key_excess, state.statistics, problem, problem.excess)
+    )
     values, vectors = jnp.linalg.eigh(joint_covariance(state))
     values = jnp.maximum(values, ROUNDING * values[-1])
     law = conditional(values, vectors, vectors.T @ released @ vectors, problem)
@@ -137,10 +149,14 @@ def move_statistics(key: jax.Array, state: State, problem: Problem) -> tuple[jax
     fresh = (1 - keep) * law.mean + step * law.deviation(standard)
     proposal = keep * state.statistics + vectors @ fresh @ vectors.T
     inside = jnp.isfinite(jnp.linalg.cholesky(proposal)).all((1, 2))
-    return jnp.where(inside[:, None, None], proposal, state.statistics), inside.astype(proposal.dtype)
+    return jnp.where(inside[:, None, None], proposal, state.statistics), inside.astype(
+        proposal.dtype
+    )
 
 
-def conditional(values: jax.Array, vectors: jax.Array, released: jax.Array, problem: Problem) -> Conditional:
+def conditional(
+    values: jax.Array, vectors: jax.Array, released: jax.Array, problem: Problem
+) -> Conditional:
     r"""Law of $Q'G_jQ$ given $Q'\hat G_jQ$ and $Γ = Q\,\mathrm{diag}(λ)\,Q'$, before restriction to the cone.
 
     If u had the noise s², precision and mean would be entrywise: $1/k = 1/v + 1/s²$ with $v = 2nλ_iλ_k$, and
@@ -149,7 +165,9 @@ def conditional(values: jax.Array, vectors: jax.Array, released: jax.Array, prob
     $\sqrt{k}(I - (τ/F)\,ww')\sqrt{k}$ and the mean $m_0 + k a\,(τ/F)\,⟨a, \hat G - m_0⟩$. $F = ⟨a, (s²/(v + s²))\,a⟩ + ⟨w, w⟩/t²$
     is how it is computed, without cancellation, since ⟨a, a⟩ = 1.
     """
-    n, s2, t2 = (part[:, None, None] for part in (problem.counts, problem.noise, problem.square_noise))
+    n, s2, t2 = (
+        part[:, None, None] for part in (problem.counts, problem.noise, problem.square_noise)
+    )
     prior_variance = 2 * n * jnp.outer(values, values)
     trust = prior_variance / (prior_variance + s2)
     doubt = s2 / (prior_variance + s2)
@@ -164,16 +182,24 @@ def conditional(values: jax.Array, vectors: jax.Array, released: jax.Array, prob
     return Conditional(mean, scale, direction, (1 - 1 / jnp.sqrt(factor)) / length)
 
 
-def without_excess(key: jax.Array, statistics: jax.Array, problem: Problem, excess: jax.Array) -> jax.Array:
+def without_excess(
+    key: jax.Array, statistics: jax.Array, problem: Problem, excess: jax.Array
+) -> jax.Array:
     r"""Draw Ĝ less its excess noise, given G and Ĝ: entrywise $N(G + (r/(r + e))(\hat G - G),\; re/(r + e))$ for noise r and excess e."""
     holders, p = statistics.shape[:2]
     standard = standard_symmetric(key, holders, p)
     r = problem.noise[:, None, None] * entry_variances(p)
     trust = r / (r + excess)
-    return statistics + trust * (problem.released - statistics) + jnp.sqrt(problem.noise[:, None, None] * (1 - trust)) * standard
+    return (
+        statistics
+        + trust * (problem.released - statistics)
+        + jnp.sqrt(problem.noise[:, None, None] * (1 - trust)) * standard
+    )
 
 
-def draw_parameters(key: jax.Array, statistics: jax.Array, log_step: jax.Array, problem: Problem) -> State:
+def draw_parameters(
+    key: jax.Array, statistics: jax.Array, log_step: jax.Array, problem: Problem
+) -> State:
     """Σ, σ² and θ given the statistics."""
     key_features, key_coefficients = random.split(key)
     total = statistics.sum(0)
@@ -183,10 +209,12 @@ def draw_parameters(key: jax.Array, statistics: jax.Array, log_step: jax.Array, 
     return State(theta, noise_variance, features, statistics, log_step)
 
 
-def draw_coefficients(key: jax.Array, total: jax.Array, problem: Problem) -> tuple[jax.Array, jax.Array]:
+def draw_coefficients(
+    key: jax.Array, total: jax.Array, problem: Problem
+) -> tuple[jax.Array, jax.Array]:
     r"""$σ² \sim IG(a + n/2, b_n)$ and $θ \sim N(μ_n, σ²Λ_n^{-1})$ with $Λ_n = S + Λ_0$, $μ_n = Λ_n^{-1}(z + Λ_0 m)$ and
     $b_n = b + ½(u + m'Λ_0m - μ_n'Λ_nμ_n) = b + ½(‖y - Xμ_n‖² + (μ_n - m)'Λ_0(μ_n - m))$; the last form cancels least.
-    """  # noqa: D205 - the formula is the summary
+    """
     key_variance, key_theta = random.split(key)
     gram, moment = total[:-1, :-1], total[:-1, -1]
     root = jnp.linalg.cholesky(gram + problem.precision)
@@ -203,13 +231,17 @@ def draw_coefficients(key: jax.Array, total: jax.Array, problem: Problem) -> tup
 def inverse_wishart(key: jax.Array, scale: jax.Array, degrees: jax.Array) -> jax.Array:
     r"""$IW(Ψ, ν)$: with $Ψ = LL'$ and T of Bartlett, $TT' \sim W(I, ν)$, it is $X'X$ for $X = T^{-1}L'$."""
     factor = bartlett(key, degrees, len(scale))
-    root = jax.lax.linalg.triangular_solve(factor, jnp.linalg.cholesky(scale).T, left_side=True, lower=True)
+    root = jax.lax.linalg.triangular_solve(
+        factor, jnp.linalg.cholesky(scale).T, left_side=True, lower=True
+    )
     return root.T @ root
 
 
 def solve(lower: jax.Array, vector: jax.Array, *, transposed: bool = False) -> jax.Array:
     """Solve Lx = v, or L'x = v."""
-    return jax.lax.linalg.triangular_solve(lower, vector[:, None], left_side=True, lower=True, transpose_a=transposed)[:, 0]
+    return jax.lax.linalg.triangular_solve(
+        lower, vector[:, None], left_side=True, lower=True, transpose_a=transposed
+    )[:, 0]
 
 
 def joint_covariance(state: State) -> jax.Array:
@@ -236,7 +268,9 @@ def standard_symmetric(key: jax.Array, holders: int, p: int) -> jax.Array:
     """
     place = np.zeros((p, p), dtype=int)
     place[np.tril_indices(p)] = np.arange(p * (p + 1) // 2)
-    entries: jax.Array = jax.lax.map(lambda one: random.normal(one, (p * (p + 1) // 2,)), random.split(key, holders))
+    entries: jax.Array = jax.lax.map(
+        lambda one: random.normal(one, (p * (p + 1) // 2,)), random.split(key, holders)
+    )
     return entries[:, np.maximum(place, place.T)] * np.sqrt(entry_variances(p))
 
 
@@ -250,34 +284,48 @@ def bordered(gram: Array, moment: Array, square: Array) -> Array:
 def problem_of(evidence: Evidence, prior: Prior) -> tuple[Problem, float]:
     """The kernel's problem, whose response is multiplied by c, and c."""
     if evidence.counts is None or evidence.squares is None or evidence.square_sd is None:
-        message = "bernstein-sheldon needs counts and squares; let the study publish them or choose another method"
-        raise MethodError(message)
+        raise MethodError(
+            "bernstein-sheldon needs counts and squares; let the study publish them or choose another method"
+        )
     if prior.shape <= 1:
-        message = "shape must exceed 1 for bernstein-sheldon, so that the residual variance has a prior mean; raise it"
-        raise PriorError(message)
+        raise PriorError(
+            "shape must exceed 1 for bernstein-sheldon, so that the residual variance has a prior mean; raise it"
+        )
     size, square_size = np.abs(evidence.grams).max(), np.abs(evidence.squares).max()
-    diagonal, off_diagonal = (np.maximum(sd, FLOOR * size) for sd in (evidence.gram_sd, np.sqrt(2) * evidence.off_diagonal_sd))
+    diagonal, off_diagonal = (
+        np.maximum(sd, FLOOR * size)
+        for sd in (evidence.gram_sd, np.sqrt(2) * evidence.off_diagonal_sd)
+    )
     moment = np.maximum(np.sqrt(2) * evidence.moment_sd, FLOOR * np.sqrt(size * square_size))
     square = np.maximum(evidence.square_sd, FLOOR * square_size)
     stretch = np.sqrt(size / square_size) * np.array([1 / LOPSIDED, LOPSIDED])
     c = float(np.clip(np.median(diagonal / moment), *stretch))
     noise, excess = split_noise(diagonal, off_diagonal, c * moment, evidence.d)
     parts = (
-        *(bordered(evidence.grams, c * evidence.moments, c**2 * evidence.squares), np.maximum(evidence.counts, 1.0)),
+        *(
+            bordered(evidence.grams, c * evidence.moments, c**2 * evidence.squares),
+            np.maximum(evidence.counts, 1.0),
+        ),
         *(noise, (c**2 * square) ** 2),
         *(c * prior.mean, prior.rate / (prior.shape - 1) * np.linalg.inv(prior.covariance)),
         *(prior.shape, c**2 * prior.rate, prior.feature_scale, prior.feature_degrees),
     )
     with double_precision():
-        return Problem(*map(jnp.asarray, parts))._replace(excess=None if excess is None else jnp.asarray(excess)), c
+        return Problem(*map(jnp.asarray, parts))._replace(
+            excess=None if excess is None else jnp.asarray(excess)
+        ), c
 
 
-def split_noise(diagonal: Array, off_diagonal: Array, moment: Array, d: int) -> tuple[Array, Array | None]:
+def split_noise(
+    diagonal: Array, off_diagonal: Array, moment: Array, d: int
+) -> tuple[Array, Array | None]:
     """s_j², the smallest of the squared sds in Frobenius' measure (√2 times an entry's off the diagonal), and the excess over it."""
     gram = np.where(np.eye(d, dtype=bool), diagonal[:, None, None], off_diagonal[:, None, None])
     moments = np.repeat(moment[:, None], d, axis=1)
     noise = np.minimum(gram.min(axis=(1, 2)), moment) ** 2
-    excess = (bordered(gram, moments, np.sqrt(noise)) ** 2 - noise[:, None, None]) * entry_variances(d + 1)
+    excess = (
+        bordered(gram, moments, np.sqrt(noise)) ** 2 - noise[:, None, None]
+    ) * entry_variances(d + 1)
     return noise, excess if np.any(excess > SAME * noise[:, None, None]) else None
 
 

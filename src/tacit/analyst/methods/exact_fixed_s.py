@@ -13,9 +13,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.eigen import Eigen, eigen, natural_parameters
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import FIXED_S_CAVEAT, Method, Mixture, Settings
+from tacit.analyst.methods.eigen import Eigen, eigen, natural_parameters
+from tacit.analyst.methods.method import FIXED_S_CAVEAT, Method, Mixture, Settings
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -45,7 +45,9 @@ def _mixture(basis: Eigen, prior: Prior, nodes: Array) -> Mixture:
     weights = np.exp(np.array(logs) - max(logs))
     kept = weights > math.exp(-NEGLIGIBLE)
     weights = weights[kept] / weights[kept].sum()
-    return Mixture(weights, np.array(locations)[kept] + prior.mean, np.array(scales)[kept], np.exp(nodes[kept]))
+    return Mixture(
+        weights, np.array(locations)[kept] + prior.mean, np.array(scales)[kept], np.exp(nodes[kept])
+    )
 
 
 def _node(basis: Eigen, prior: Prior, log_variance: float) -> tuple[float, Array, Array]:

@@ -15,12 +15,20 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.eigen import eigen
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import FIXED_S_CAVEAT, Draws, Method, Settings
+from tacit.analyst.methods.eigen import eigen
+from tacit.analyst.methods.method import FIXED_S_CAVEAT, Draws, Method, Settings
+from tacit.analyst.methods.sampling import (
+    adapt,
+    double_precision,
+    jax,
+    jnp,
+    metropolis,
+    random,
+    run,
+)
+from tacit.analyst.methods.wishart import gamma
 from tacit.analyst.prior import Prior
-from tacit.analyst.sampling import adapt, double_precision, jax, jnp, metropolis, random, run
-from tacit.analyst.wishart import gamma
 
 TARGET = 0.44  # acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)
 VANISHING = 1e-13  # noise variance that stands for none, per unit of a holder's largest eigenvalue and of response variance
@@ -75,7 +83,9 @@ def problem_of(evidence: Evidence, prior: Prior) -> Problem:
     precision = np.linalg.inv(prior.covariance)
     data = blocks(rows, 0.0), blocks(basis.values.ravel(), 0.0), blocks(variances, 1.0)
     with double_precision():
-        return Problem(*map(jnp.asarray, (*data, precision, precision @ prior.mean, prior.shape, prior.rate)))
+        return Problem(
+            *map(jnp.asarray, (*data, precision, precision @ prior.mean, prior.shape, prior.rate))
+        )
 
 
 def blocks(array: NDArray[np.float64], padding: float) -> NDArray[np.float64]:
@@ -104,13 +114,21 @@ def draw_theta(normal: jax.Array, weighted: Weighted, problem: Problem) -> jax.A
 
     With P = LL' and the standard `normal` ε the draw is $L'^{-1}(L^{-1}h + ε)$.
     """
-    factor = jnp.linalg.cholesky(problem.precision + weighted.gram[:-1, :-1], symmetrize_input=False)
+    factor = jnp.linalg.cholesky(
+        problem.precision + weighted.gram[:-1, :-1], symmetrize_input=False
+    )
     shift = (problem.shift + weighted.gram[:-1, -1])[:, None]
-    noisy = jax.lax.linalg.triangular_solve(factor, shift, left_side=True, lower=True) + normal[:, None]
-    return jax.lax.linalg.triangular_solve(factor, noisy, left_side=True, lower=True, transpose_a=True)[:, 0]
+    noisy = (
+        jax.lax.linalg.triangular_solve(factor, shift, left_side=True, lower=True) + normal[:, None]
+    )
+    return jax.lax.linalg.triangular_solve(
+        factor, noisy, left_side=True, lower=True, transpose_a=True
+    )[:, 0]
 
 
-def log_density(log_variance: jax.Array, weighted: Weighted, theta: jax.Array, problem: Problem) -> jax.Array:
+def log_density(
+    log_variance: jax.Array, weighted: Weighted, theta: jax.Array, problem: Problem
+) -> jax.Array:
     r"""Log-density of t = log σ² given θ, up to a constant; `weighted` is `weigh` at σ².
 
     $-\tfrac12\sum_k\{\log v_k + (q_k - D_ke_k'\theta)^2/v_k\} - at - be^{-t}$. The last two terms are the log-density of IG(a, b)
@@ -130,10 +148,19 @@ class FixedS:
     def init(self, key: jax.Array, problem: Problem) -> State:
         """θ = 0, which the first step replaces, and σ² wider than its prior, by a lognormal factor of sd 1."""
         key_prior, key_factor = random.split(key)
-        noise_variance = jnp.exp(random.normal(key_factor)) * problem.rate / gamma(key_prior, problem.shape)
-        return State(jnp.zeros_like(problem.shift), noise_variance, weigh(noise_variance, problem), jnp.zeros(()))
+        noise_variance = (
+            jnp.exp(random.normal(key_factor)) * problem.rate / gamma(key_prior, problem.shape)
+        )
+        return State(
+            jnp.zeros_like(problem.shift),
+            noise_variance,
+            weigh(noise_variance, problem),
+            jnp.zeros(()),
+        )
 
-    def step(self, key: jax.Array, state: State, problem: Problem, gain: jax.Array) -> tuple[State, Info]:
+    def step(
+        self, key: jax.Array, state: State, problem: Problem, gain: jax.Array
+    ) -> tuple[State, Info]:
         """θ | σ², then σ² | θ."""
         key_normal, key_uniform = random.split(key)
         normal = random.normal(key_normal, (problem.shift.shape[0] + 1,))
@@ -141,11 +168,15 @@ class FixedS:
         now = jnp.log(state.noise_variance)
         log_variance = now + jnp.exp(state.log_step) * normal[0]
         proposed = weigh(jnp.exp(log_variance), problem)
-        log_ratio = log_density(log_variance, proposed, theta, problem) - log_density(now, state.weighted, theta, problem)
+        log_ratio = log_density(log_variance, proposed, theta, problem) - log_density(
+            now, state.weighted, theta, problem
+        )
         accepted, acceptance = metropolis(random.uniform(key_uniform), log_ratio)
         new, old = (jnp.exp(log_variance), proposed), (state.noise_variance, state.weighted)
         noise_variance, weighted = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
-        return State(theta, noise_variance, weighted, adapt(state.log_step, acceptance, TARGET, gain)), Info(acceptance[None])
+        return State(
+            theta, noise_variance, weighted, adapt(state.log_step, acceptance, TARGET, gain)
+        ), Info(acceptance[None])
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:

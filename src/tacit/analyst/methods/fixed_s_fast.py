@@ -10,15 +10,17 @@ import math
 
 import numpy as np
 
-from tacit.analyst.eigen import eigen, natural_parameters
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.method import FIXED_S_CAVEAT, Method, Settings, Student
+from tacit.analyst.methods.eigen import eigen, natural_parameters
+from tacit.analyst.methods.method import FIXED_S_CAVEAT, Method, Settings, Student
 from tacit.analyst.prior import Prior
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Student:
     """The posterior N(m_p, Σ_p)."""
-    noise_variance = prior.noise_variance if settings.noise_variance is None else settings.noise_variance
+    noise_variance = (
+        prior.noise_variance if settings.noise_variance is None else settings.noise_variance
+    )
     precision, shift = natural_parameters(eigen(evidence), noise_variance)
     prior_precision = np.linalg.inv(prior.covariance)
     covariance = np.linalg.inv(prior_precision + precision)

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.gram import Grams, grams
-from tacit.analyst.method import Method, Mixture, Settings
+from tacit.analyst.methods.gram import Grams, grams
+from tacit.analyst.methods.method import Method, Mixture, Settings
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -83,12 +83,18 @@ class _Node:
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """Mixture over the scale of the coefficients and the residual variance."""
-    facts = _agreeing(_with_ratios(_facts(evidence), evidence, prior, settings), evidence, prior, settings)
+    facts = _agreeing(
+        _with_ratios(_facts(evidence), evidence, prior, settings), evidence, prior, settings
+    )
     basis = facts.grams.basis
     nodes: list[_Node] = []
     for tau in SCALES:
         model = _Model(facts, prior, tau, intercept=evidence.intercept)
-        law = model.noise_variances(evidence, prior) if settings.noise_variance is None else [(settings.noise_variance, 1.0)]
+        law = (
+            model.noise_variances(evidence, prior)
+            if settings.noise_variance is None
+            else [(settings.noise_variance, 1.0)]
+        )
         for variance, weight in law:
             node = model.gaussian(variance)
             nodes.append(replace(node, log_weight=node.log_weight + math.log(weight * tau)))
@@ -104,18 +110,32 @@ def _agreeing(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Setti
         return facts
 
     def fitness(disagreement: float) -> float:
-        model = _Model(replace(facts, disagreement=disagreement), prior, PILOT_SCALE, intercept=evidence.intercept)
+        model = _Model(
+            replace(facts, disagreement=disagreement),
+            prior,
+            PILOT_SCALE,
+            intercept=evidence.intercept,
+        )
         variance = settings.noise_variance or _centre(model.noise_variances(evidence, prior))
         return model.gaussian(variance).log_weight
 
     scores = np.array([fitness(disagreement) for disagreement in DISAGREEMENTS])
     best = int(np.argmax(scores))
-    return replace(facts, disagreement=float(DISAGREEMENTS[best])) if scores[best] > scores[0] + CLEARLY else facts
+    return (
+        replace(facts, disagreement=float(DISAGREEMENTS[best]))
+        if scores[best] > scores[0] + CLEARLY
+        else facts
+    )
 
 
 def _with_ratios(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Settings) -> "_Facts":
     """The facts with every holder's ρ_j: 1 + ω²/(ω² + v_j)·(its residual sum of squares over n_jσ², less 1), v_j the variance of that."""
-    if evidence.holders == 1 or evidence.squares is None or evidence.counts is None or settings.noise_variance is not None:
+    if (
+        evidence.holders == 1
+        or evidence.squares is None
+        or evidence.counts is None
+        or settings.noise_variance is not None
+    ):
         return facts
     model = _Model(facts, prior, PILOT_SCALE, intercept=evidence.intercept)
     variance, n = _centre(model.noise_variances(evidence, prior)), np.maximum(evidence.counts, 1.0)
@@ -126,7 +146,9 @@ def _with_ratios(facts: "_Facts", evidence: Evidence, prior: Prior, settings: Se
     best = int(np.argmax(scores))
     if scores[best] < scores[0] + CLEARLY:
         return facts
-    return replace(facts, ratios=np.maximum(1 + UNLIKE[best] ** 2 / spreads[best] * apart, LEAST_RATIO))
+    return replace(
+        facts, ratios=np.maximum(1 + UNLIKE[best] ** 2 / spreads[best] * apart, LEAST_RATIO)
+    )
 
 
 def _unshrunk(evidence: Evidence, facts: "_Facts") -> float:
@@ -169,7 +191,7 @@ def _mixture(nodes: list[_Node], basis: Array, unshrunk: float) -> Mixture:
     return Mixture(
         weights=weights / weights.sum(),
         locations=np.array([basis @ node.location for node in nodes]),
-        scales=np.array([basis @ node.scale @ basis.T for node in nodes]),
+        covariances=np.array([basis @ node.scale @ basis.T for node in nodes]),
         noise_variances=unshrunk * np.array([node.noise_variance for node in nodes]),
     )
 
@@ -191,8 +213,12 @@ def _facts(evidence: Evidence) -> _Facts:
     values, vectors = np.linalg.eigh(found.mean)
     sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
     size = np.einsum("jaa->j", sampling) / evidence.d
-    variance = np.maximum(evidence.moment_sd**2, 1e-12 * (1 + size) ** 2)  # exact statistics have no noise
-    return _Facts(found, evidence.moments @ found.basis, variance, sampling, np.ones(evidence.holders))
+    variance = np.maximum(
+        evidence.moment_sd**2, 1e-12 * (1 + size) ** 2
+    )  # exact statistics have no noise
+    return _Facts(
+        found, evidence.moments @ found.basis, variance, sampling, np.ones(evidence.holders)
+    )
 
 
 class _Model:
@@ -217,8 +243,13 @@ class _Model:
 
     def _stretch(self) -> float:
         """Set λ from E[(θ − m)²]; returns what the Student law adds to the bound on the marginal likelihood."""
-        spread = self.second - np.outer(self.mean, self.mean)  # of θ about the prior mean, up to terms of first order
-        size = np.einsum("ab,bc,ac->a", self.basis, spread, self.basis)[self.free] / np.diag(self.covariance)[self.free]
+        spread = self.second - np.outer(
+            self.mean, self.mean
+        )  # of θ about the prior mean, up to terms of first order
+        size = (
+            np.einsum("ab,bc,ac->a", self.basis, spread, self.basis)[self.free]
+            / np.diag(self.covariance)[self.free]
+        )
         size = np.maximum(size, 0.0)
         stretch = np.ones(len(self.mean))
         stretch[self.free] = (DEGREES + size) / (DEGREES + 1)
@@ -242,13 +273,19 @@ class _Model:
     def _solve(self, noise_variance: float) -> _Node:
         facts, found = self.facts, self.facts.grams
         d = len(self.mean)
-        total = noise_variance * facts.ratios[:, None, None] * facts.sampling + _spread(found.own_variance, self.second)
+        total = noise_variance * facts.ratios[:, None, None] * facts.sampling + _spread(
+            found.own_variance, self.second
+        )
         total += facts.moment_variance[:, None, None] * np.eye(d)
         if facts.disagreement > 0:
             total += facts.disagreement**2 * facts.sampling @ facts.sampling
         root = np.linalg.cholesky(total)
-        shared = found.sizes[:, None, None] * _square_root(_spread(found.shared_variance, self.second))
-        design = np.linalg.solve(root, np.concatenate([found.mean, shared, self.residual[..., None]], axis=2))
+        shared = found.sizes[:, None, None] * _square_root(
+            _spread(found.shared_variance, self.second)
+        )
+        design = np.linalg.solve(
+            root, np.concatenate([found.mean, shared, self.residual[..., None]], axis=2)
+        )
         flat = design.reshape(-1, 2 * d + 1)
         normal = flat.T @ flat
         precision = normal[:-1, :-1].copy()
@@ -258,7 +295,10 @@ class _Model:
         half = np.linalg.solve(factor, normal[:-1, -1])
         covariance = np.linalg.inv(precision)
         location = self.mean + (covariance @ normal[:-1, -1])[:d]
-        determinant = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum() + 2 * np.log(np.diag(factor)).sum()
+        determinant = (
+            2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum()
+            + 2 * np.log(np.diag(factor)).sum()
+        )
         fitness = -0.5 * (determinant - self.log_precision + normal[-1, -1] - half @ half)
         return _Node(float(fitness), location, covariance[:d, :d], noise_variance)
 
@@ -274,16 +314,26 @@ class _Model:
         n, law = float(np.maximum(evidence.counts, 1.0).sum()), _quadrature(inverse_gamma)
         for _ in range(3):
             squares, noise = self.residuals(self.gaussian(_centre(law)), evidence)
-            law = _quadrature(partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n))
+            law = _quadrature(
+                partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n)
+            )
         return law
 
     def residuals(self, node: _Node, evidence: Evidence) -> tuple[Array, Array]:
         """Every holder's residual sum of squares u − 2θ'z + θ'Sθ, averaged over θ, and the variance of its noise, (J,) each."""
-        if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover  (who asks has checked)
+        if (
+            evidence.squares is None or evidence.square_sd is None
+        ):  # pragma: no cover  (who asks has checked)
             raise AssertionError
         size = float(np.trace(self.second))
-        squares = evidence.squares - 2 * self.facts.moments @ node.location + np.einsum("jab,ab->j", self.facts.sampling, self.second)
-        noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2
+        squares = (
+            evidence.squares
+            - 2 * self.facts.moments @ node.location
+            + np.einsum("jab,ab->j", self.facts.sampling, self.second)
+        )
+        noise = (
+            evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size + evidence.gram_sd**2 * size**2
+        )
         return squares, noise
 
 
@@ -292,10 +342,14 @@ def _log_uniform(log_variance: Array) -> Array:
     return np.where(log_variance <= 0, log_variance, -np.inf)
 
 
-def _log_posterior(log_prior: Callable[[Array], Array], squares: float, noise: float, n: float, log_variance: Array) -> Array:
+def _log_posterior(
+    log_prior: Callable[[Array], Array], squares: float, noise: float, n: float, log_variance: Array
+) -> Array:
     """Density of log σ² given a residual sum of squares with mean nσ² and variance 2nσ⁴ + `noise`."""
     variance = 2 * n * np.exp(2 * log_variance) + noise + 1e-300
-    density: Array = log_prior(log_variance) - 0.5 * (np.log(variance) + (squares - n * np.exp(log_variance)) ** 2 / variance)
+    density: Array = log_prior(log_variance) - 0.5 * (
+        np.log(variance) + (squares - n * np.exp(log_variance)) ** 2 / variance
+    )
     return density
 
 
@@ -327,7 +381,11 @@ def _quadrature(log_density: Callable[[Array], Array]) -> list[tuple[float, floa
             jacobi[k, k + 1] = jacobi[k + 1, k] = norm = float(np.linalg.norm(image))
             vectors.append(image / max(norm, 1e-300))
     places, axes = np.linalg.eigh(jacobi)
-    return [((centre * (1 + place)) ** 2, axis**2) for place, axis in zip(places.tolist(), axes[0].tolist(), strict=True) if axis != 0.0]
+    return [
+        ((centre * (1 + place)) ** 2, axis**2)
+        for place, axis in zip(places.tolist(), axes[0].tolist(), strict=True)
+        if axis != 0.0
+    ]
 
 
 def _spread(variance: Array, second: Array) -> Array:

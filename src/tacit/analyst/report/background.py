@@ -3,17 +3,28 @@
 import shlex
 from importlib.metadata import version
 
-from tacit import explanation
-from tacit.analyst.density import densities
-from tacit.analyst.outcome import Draws
-from tacit.analyst.pooled import disagreement_of
+from tacit.analyst.posterior.density import densities
+from tacit.analyst.posterior.laws import Draws
+from tacit.analyst.posterior.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.findings import Subject
-from tacit.analyst.report.markup import Html, breakable, details, figure, html, join, listing, paragraph, section, table
+from tacit.analyst.report.markup import (
+    Html,
+    breakable,
+    details,
+    figure,
+    html,
+    join,
+    listing,
+    paragraph,
+    section,
+    table,
+)
 from tacit.analyst.report.words import applied, exact, listed, moment, number, power, terms_in_words
-from tacit.columns import Feature
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study import words as explanation
+from tacit.study.columns import Feature
+from tacit.study.toml import study_toml
 
 MOST_LISTED = 20
 """Releases that are listed at once; more are folded away."""
@@ -32,10 +43,14 @@ def asked(subject: Subject) -> Html:
             "How <b>$response</b>, $being between $low and $high, goes with $features. All parties agreed on the study “$name” before "
             "anybody looked at data; these ranges and levels are part of the agreement.",
             response=applied(study.response.function, study.response.name),
-            being="a number" if study.response.function is None else f"{study.response.name} being a number",
+            being="a number"
+            if study.response.function is None
+            else f"{study.response.name} being a number",
             low=exact(low),
             high=exact(high),
-            features=listed([f.name for f in study.features]) if study.features else "nothing: its mean alone is asked for",
+            features=listed([f.name for f in study.features])
+            if study.features
+            else "nothing: its mean alone is asked for",
             name=study.name,
         ),
         listing(_feature(feature) for feature in study.features),
@@ -49,12 +64,23 @@ def _terms(study: Study) -> Html:
     if not study.terms:
         return Html("")
     entered = listing(html("$words", words=words) for words in terms_in_words(study))
-    return join([paragraph("They enter as a sum of these, each with a coefficient of its own, or several:"), entered])
+    return join(
+        [
+            paragraph(
+                "They enter as a sum of these, each with a coefficient of its own, or several:"
+            ),
+            entered,
+        ]
+    )
 
 
 def _feature(feature: Feature) -> Html:
     if feature.range is not None:
-        typical = "" if feature.typical is None else f", typically between {exact(feature.typical[0])} and {exact(feature.typical[1])}"
+        typical = (
+            ""
+            if feature.typical is None
+            else f", typically between {exact(feature.typical[0])} and {exact(feature.typical[1])}"
+        )
         return html(
             "<b>$name</b>: a number between $low and $high$typical",
             name=feature.name,
@@ -63,7 +89,12 @@ def _feature(feature: Feature) -> Html:
             typical=typical,
         )
     first, *others = feature.all_levels
-    return html("<b>$name</b>: $first (the reference), or $others", name=feature.name, first=first, others=listed(others, "or"))
+    return html(
+        "<b>$name</b>: $first (the reference), or $others",
+        name=feature.name,
+        first=first,
+        others=listed(others, "or"),
+    )
 
 
 def contributed(subject: Subject) -> Html:
@@ -84,11 +115,15 @@ def contributed(subject: Subject) -> Html:
         for c in contributions
     ]
     one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
-    releases = table("Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows)
+    releases = table(
+        "Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows
+    )
     return section(
         "holders",
         "Who contributed",
-        paragraph("$one published once, as a small file of noisy sums. No row left any house.", one=one),
+        paragraph(
+            "$one published once, as a small file of noisy sums. No row left any house.", one=one
+        ),
         releases if len(rows) <= MOST_LISTED else details(f"All {len(rows)} releases", releases),
     )
 
@@ -96,11 +131,18 @@ def contributed(subject: Subject) -> Html:
 def promised(subject: Subject) -> Html:
     """The guarantee in words and numbers."""
     study = subject.posterior.study
-    budgets = {(c.epsilon, c.delta) for c in subject.posterior.contributions} or {(study.epsilon, study.delta)}
+    budgets = {(c.epsilon, c.delta) for c in subject.posterior.contributions} or {
+        (study.epsilon, study.delta)
+    }
     mu = max(study.mechanism(*budget).mu for budget in budgets)
     guess = 100 * explanation.best_guess(mu)
-    rows = [("guessing blindly", "50 in 100", 0.5), ("with a release, at most", f"{guess:.1f} in 100", guess / 100)]
-    caption = html("How often an attacker who knows all rows but one guesses right which of two candidates the last one is.")
+    rows = [
+        ("guessing blindly", "50 in 100", 0.5),
+        ("with a release, at most", f"{guess:.1f} in 100", guess / 100),
+    ]
+    caption = html(
+        "How often an attacker who knows all rows but one guesses right which of two candidates the last one is."
+    )
     parts = [
         paragraph(
             "Each release is differentially private with ε = $epsilon and δ = $delta: $neighbours would hardly change what is published.",
@@ -112,9 +154,17 @@ def promised(subject: Subject) -> Html:
         figure(caption, charts.ratios("guess", "What an attacker gains", rows)),
     ]
     if study.stage_one is not None:
-        parts.append(paragraph("The typical intervals came from a first stage, whose budget each holder paid beside this."))
+        parts.append(
+            paragraph(
+                "The typical intervals came from a first stage, whose budget each holder paid beside this."
+            )
+        )
     if any(c.simulated for c in subject.posterior.contributions):
-        parts.append(html('<p class="warning" role="note">Simulated releases, whose seed is known, protect nobody: this is a trial.</p>'))
+        parts.append(
+            html(
+                '<p class="warning" role="note">Simulated releases, whose seed is known, protect nobody: this is a trial.</p>'
+            )
+        )
     return section("promised", "What was promised", *parts)
 
 
@@ -123,7 +173,11 @@ def trust(subject: Subject) -> Html:
     summary, posterior = subject.summary, subject.posterior
     study = posterior.study
     plain = "changes along a straight line with each number, and by a fixed amount with each level"
-    shape = "is a sum of the terms that were asked for, each times a fixed number" if study.terms else plain
+    shape = (
+        "is a sum of the terms that were asked for, each times a fixed number"
+        if study.terms
+        else plain
+    )
     parts = [
         html(
             '<p class="$style" role="note">$verdict $caveat</p>',
@@ -134,10 +188,15 @@ def trust(subject: Subject) -> Html:
     ]
     if disagreement_of(posterior.outcome) > 0:
         parts.append(
-            paragraph("The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that.")
+            paragraph(
+                "The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that."
+            )
         )
     if isinstance(posterior.outcome, Draws):
-        rows = [(breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}") for row in summary.rows]
+        rows = [
+            (breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}")
+            for row in summary.rows
+        ]
         parts.append(
             table(
                 "Mixing of the chains (the verdict looks at the residual variance too)",
@@ -150,9 +209,20 @@ def trust(subject: Subject) -> Html:
         paragraph("The numbers hold as far as these do:"),
         listing(
             [
-                html("$response $shape;", response="the response" if study.response.function is None else subject.response, shape=shape),
-                html("cases scatter around it alike everywhere (residual standard deviation $sd);", sd=number(summary.residual_sd)),
-                html("rows lie within the agreed ranges; values outside were taken to be at the end."),
+                html(
+                    "$response $shape;",
+                    response="the response"
+                    if study.response.function is None
+                    else subject.response,
+                    shape=shape,
+                ),
+                html(
+                    "cases scatter around it alike everywhere (residual standard deviation $sd);",
+                    sd=number(summary.residual_sd),
+                ),
+                html(
+                    "rows lie within the agreed ranges; values outside were taken to be at the end."
+                ),
             ]
         ),
     ]
@@ -168,12 +238,23 @@ def _panels(subject: Subject) -> Html:
     shown = [
         charts.Panel(
             row.name,
-            charts.Estimate(row.name, f"{number(row.mean, row.high - row.low)}", row.mean, row.low, row.high, curve),
+            charts.Estimate(
+                row.name,
+                f"{number(row.mean, row.high - row.low)}",
+                row.mean,
+                row.low,
+                row.high,
+                curve,
+            ),
             None if chains is None else chains[..., k],
         )
         for k, (row, curve) in enumerate(zip(rows, curves, strict=True))
     ]
-    sampled = " With it the chains that sampled it: they should look like one band." if chains is not None else ""
+    sampled = (
+        " With it the chains that sampled it: they should look like one band."
+        if chains is not None
+        else ""
+    )
     caption = html(
         "Every coefficient by itself, in its own unit: where it probably lies, and its $interval.$sampled",
         interval=subject.interval,
@@ -205,14 +286,21 @@ def again(subject: Subject) -> Html:
             [
                 ("study", posterior.study.hash),
                 ("fitted by", f"{posterior.software or 'not known'}, method {posterior.method}"),
-                ("this report by", f"tacit {version('tacit')}"),
+                ("this report by", f"tacit {version('tacit-dp')}"),
             ],
         ),
-        details("The releases, by hash", _hashes(subject)) if len(named) > MOST_LISTED else _hashes(subject),
-        details("The study, in full", html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study))),
+        details("The releases, by hash", _hashes(subject))
+        if len(named) > MOST_LISTED
+        else _hashes(subject),
+        details(
+            "The study, in full",
+            html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study)),
+        ),
     )
 
 
 def _hashes(subject: Subject) -> Html:
     rows = [(c.holder, c.release or "not known") for c in subject.posterior.contributions]
-    return table("Releases, by hash", ("holder", "SHA-256 of the release without its signature"), rows)
+    return table(
+        "Releases, by hash", ("holder", "SHA-256 of the release without its signature"), rows
+    )

@@ -20,7 +20,9 @@ _FOOT = 44  # for ticks and the axis's label
 
 def both(name: str, title: str, description: str, draw: Callable[[int], Canvas]) -> Drawings:
     """A drawing for wide and for narrow screens."""
-    wide, narrow = (draw(width).drawing(f"{name}-{width}", title, description) for width in (WIDE, NARROW))
+    wide, narrow = (
+        draw(width).drawing(f"{name}-{width}", title, description) for width in (WIDE, NARROW)
+    )
     return wide, narrow
 
 
@@ -53,12 +55,20 @@ def _room(width: float, words: str) -> float:
 
 def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str) -> Drawings:
     """Every estimate with its density above its interval, on one axis that shows zero."""
-    ends = [value for e in estimates for value in ((e.low, e.high) if e.curve is None else (e.curve[0][0], e.curve[0][-1], e.low, e.high))]
+    ends = [
+        value
+        for e in estimates
+        for value in (
+            (e.low, e.high) if e.curve is None else (e.curve[0][0], e.curve[0][-1], e.low, e.high)
+        )
+    ]
     span = (min(0.0, *ends), max(0.0, *ends))
     described = "; ".join(f"{e.label} {e.where}".rstrip() + f": {e.words}" for e in estimates)
 
     def draw(width: int) -> Canvas:
-        tight = any(shortened(e.label, _room(width, e.words)) != e.label for e in estimates)  # then numbers go to a second line
+        tight = any(
+            shortened(e.label, _room(width, e.words)) != e.label for e in estimates
+        )  # then numbers go to a second line
         tops = list(accumulate((80 if tight or e.where else 64 for e in estimates), initial=6))
         canvas = Canvas(width, tops[-1] + _FOOT)
         axis = Axis(span, (_EDGE + 6, width - _EDGE - 6))
@@ -75,20 +85,32 @@ def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str
 def _interval(canvas: Canvas, axis: Axis, base: float, estimate: Estimate, height: float) -> None:
     if estimate.curve is not None:
         places, heights = estimate.curve
-        points = [(axis.at(x), base - height * y) for x, y in zip(places.tolist(), heights.tolist(), strict=True)]
+        points = [
+            (axis.at(x), base - height * y)
+            for x, y in zip(places.tolist(), heights.tolist(), strict=True)
+        ]
         canvas.path([(points[0][0], base), *points, (points[-1][0], base)], "density")
     if np.isfinite(estimate.low) and np.isfinite(estimate.high):
         canvas.line(
-            (axis.at(estimate.low), base), (axis.at(estimate.high), base), "interval" if estimate.bare is None else "interval noisy"
+            (axis.at(estimate.low), base),
+            (axis.at(estimate.high), base),
+            "interval" if estimate.bare is None else "interval noisy",
         )
     if estimate.bare is not None:
-        canvas.line((axis.at(estimate.bare[0]), base), (axis.at(estimate.bare[1]), base), "interval")
+        canvas.line(
+            (axis.at(estimate.bare[0]), base), (axis.at(estimate.bare[1]), base), "interval"
+        )
     canvas.dot(axis.at(estimate.mean), base, 4.5, "estimate")
 
 
-def shares(name: str, title: str, rows: Sequence[tuple[str, Sequence[tuple[float, str, str]]]]) -> Drawings:
+def shares(
+    name: str, title: str, rows: Sequence[tuple[str, Sequence[tuple[float, str, str]]]]
+) -> Drawings:
     """Bars of whole length, each cut into shares: (share, style, what it is)."""
-    described = "; ".join(f"{label}: " + ", ".join(f"{what} {100 * share:.0f} %" for share, _, what in parts) for label, parts in rows)
+    described = "; ".join(
+        f"{label}: " + ", ".join(f"{what} {100 * share:.0f} %" for share, _, what in parts)
+        for label, parts in rows
+    )
 
     def draw(width: int) -> Canvas:
         row = 46
@@ -185,13 +207,21 @@ def panels(name: str, title: str, shown: Sequence[Panel]) -> Drawings:
         canvas = Canvas(width, height * -(-len(shown) // columns))
         for k, panel in enumerate(shown):
             left, top = (k % columns) * (width + _GUTTER) / columns, height * (k // columns)
-            _panel(canvas, panel, (left, top), (width + _GUTTER) / columns - _GUTTER, beside=sampled and width == WIDE)
+            _panel(
+                canvas,
+                panel,
+                (left, top),
+                (width + _GUTTER) / columns - _GUTTER,
+                beside=sampled and width == WIDE,
+            )
         return canvas
 
     return both(name, title, described, draw)
 
 
-def _panel(canvas: Canvas, panel: Panel, corner: tuple[float, float], width: float, *, beside: bool) -> None:
+def _panel(
+    canvas: Canvas, panel: Panel, corner: tuple[float, float], width: float, *, beside: bool
+) -> None:
     left, top = corner
     half = (width - _GUTTER) / 2 if beside else width
     right = left + half - _EDGE
@@ -201,13 +231,17 @@ def _panel(canvas: Canvas, panel: Panel, corner: tuple[float, float], width: flo
         axis = Axis((float(places[0]), float(places[-1])), (left + _EDGE, right))
         _interval(canvas, axis, top + 82, panel.estimate, 56)
         for tick in axis.ticks(70):
-            canvas.text(axis.at(tick), top + 102, f"{tick:,.10g}".replace("-", "−"), "tick", "middle")
+            canvas.text(
+                axis.at(tick), top + 102, f"{tick:,.10g}".replace("-", "−"), "tick", "middle"
+            )
     if panel.chains is not None:
         place = (left + half + _GUTTER, top + 24) if beside else (left + _EDGE, top + 112)
         _chains(canvas, panel.chains, place, (half - 2 * _EDGE, 60 if beside else 46))
 
 
-def _chains(canvas: Canvas, chains: Array, corner: tuple[float, float], size: tuple[float, float]) -> None:
+def _chains(
+    canvas: Canvas, chains: Array, corner: tuple[float, float], size: tuple[float, float]
+) -> None:
     """Draws one after the other, chain by chain in its own shade."""
     low, high = float(chains.min()), float(chains.max())
     reach = high - low if high > low else 1.0

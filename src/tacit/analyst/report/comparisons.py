@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.units import Units
 from tacit.analyst.report.words import exact, listed
-from tacit.analyst.units import Units
-from tacit.columns import Feature
 from tacit.rows.design import Design
 from tacit.study import Study
+from tacit.study.columns import Feature
 
 Value = float | str
 Case = dict[str, Value]
@@ -64,7 +64,13 @@ class Comparison:
     def name(self) -> str:
         """The feature, with its level or, on a curve, its ends, and where."""
         bottom, top = self.ends
-        more = "" if self.has_slope else f" {top}" if self.feature.range is None else f" {top} against {bottom}"
+        more = (
+            ""
+            if self.has_slope
+            else f" {top}"
+            if self.feature.range is None
+            else f" {top} against {bottom}"
+        )
         return self.feature.name + more + (f" ({self.where})" if self.where else "")
 
     @property
@@ -87,9 +93,18 @@ def comparisons(study: Study) -> list[Comparison]:
 def comparison_units(study: Study, compared: Sequence[Comparison]) -> Units:
     """The response's units: one row for each comparison."""
     _, response = study.response.mapping
-    cases = [usual(study) | dict(c.held) | {c.feature.name: end} for c in compared for end in (c.bottom, c.top)]
+    cases = [
+        usual(study) | dict(c.held) | {c.feature.name: end}
+        for c in compared
+        for end in (c.bottom, c.top)
+    ]
     rows = _encoded(study, cases)
-    return Units(tuple(c.label for c in compared), response * (rows[1::2] - rows[::2]), np.zeros(len(compared)), response)
+    return Units(
+        tuple(c.label for c in compared),
+        response * (rows[1::2] - rows[::2]),
+        np.zeros(len(compared)),
+        response,
+    )
 
 
 def usual(study: Study) -> Case:
@@ -119,8 +134,14 @@ def _bounds(feature: Feature) -> tuple[float, float]:
 
 def _is_straight(study: Study, feature: Feature) -> bool:
     """Whether it enters every term once, as it is; levels always do."""
-    own = [[part.factor for part in p.parts if part.factor.of == feature.name] for p in study.products]
-    return all(len(factors) == 1 and factors[0].degree == 1 and factors[0].function is None for factors in own if factors)
+    own = [
+        [part.factor for part in p.parts if part.factor.of == feature.name] for p in study.products
+    ]
+    return all(
+        len(factors) == 1 and factors[0].degree == 1 and factors[0].function is None
+        for factors in own
+        if factors
+    )
 
 
 def _points(study: Study, feature: Feature) -> tuple[Value, ...]:
@@ -134,7 +155,11 @@ def _points(study: Study, feature: Feature) -> tuple[Value, ...]:
 def _pairs(study: Study, feature: Feature) -> list[tuple[Value, Value]]:
     """Bottom and top of each comparison: from point to point, or from the reference to each level."""
     first, *others = points = _points(study, feature)
-    return list(pairwise(points)) if feature.range is not None else [(first, other) for other in others]
+    return (
+        list(pairwise(points))
+        if feature.range is not None
+        else [(first, other) for other in others]
+    )
 
 
 def _partners(study: Study, feature: Feature) -> list[Feature]:
@@ -144,14 +169,21 @@ def _partners(study: Study, feature: Feature) -> list[Feature]:
     return [other for other in study.features if other.name in together]
 
 
-def _cases(study: Study, partners: list[Feature]) -> list[tuple[tuple[tuple[str, Value], ...], str]]:
+def _cases(
+    study: Study, partners: list[Feature]
+) -> list[tuple[tuple[tuple[str, Value], ...], str]]:
     """What is held of the other features, and that in words: each with each or, where these are too many, one away from usual."""
     points = {partner.name: _points(study, partner) for partner in partners}
     if math.prod(map(len, points.values())) <= MOST_CASES:
         every = [tuple(zip(points, values, strict=True)) for values in product(*points.values())]
         return [(held, _where(held)) for held in every]
     middle = usual(study)
-    changes = [((name, value),) for name, values in points.items() for value in values if value != middle[name]]
+    changes = [
+        ((name, value),)
+        for name, values in points.items()
+        for value in values
+        if value != middle[name]
+    ]
     single = [(held, f"{_where(held)}, otherwise as usual") for held in changes]
     return [((), "in the usual case"), *single[: MOST_CASES - 1]]
 

@@ -7,18 +7,34 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tacit.analyst.density import densities
-from tacit.analyst.diagnostics import Verdict
-from tacit.analyst.forecast import scenarios
-from tacit.analyst.pooled import disagreement_of
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.density import densities
+from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.outlook import scenarios
+from tacit.analyst.posterior.pooled import disagreement_of
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.summary import Summary
+from tacit.analyst.posterior.units import Units
 from tacit.analyst.report import charts
-from tacit.analyst.report.comparisons import MOST_CASES, Comparison, comparison_units, comparisons, usual
-from tacit.analyst.report.markup import Html, breakable, figure, html, join, listing, paragraph, section, table
+from tacit.analyst.report.comparisons import (
+    MOST_CASES,
+    Comparison,
+    comparison_units,
+    comparisons,
+    usual,
+)
+from tacit.analyst.report.markup import (
+    Html,
+    breakable,
+    figure,
+    html,
+    join,
+    listing,
+    paragraph,
+    section,
+    table,
+)
 from tacit.analyst.report.words import applied, exact, listed, number, percent
-from tacit.analyst.summary import Summary
-from tacit.analyst.units import Units
-from tacit.functions import FUNCTIONS, image
+from tacit.study.transforms import FUNCTIONS, image
 
 MOST_ROWS = 14
 """Predictions shown."""
@@ -56,10 +72,20 @@ class Subject:
         curves = densities(posterior, units)
         kept = np.sqrt(1 - posterior.privacy_share(units))
         found = []
-        for k, (c, m, (low, high)) in enumerate(zip(self.compared, mean.tolist(), bounds.tolist(), strict=True)):
-            bare = (m + kept[k] * (low - m), m + kept[k] * (high - m)) if np.isfinite(kept[k]) else None
+        for k, (c, m, (low, high)) in enumerate(
+            zip(self.compared, mean.tolist(), bounds.tolist(), strict=True)
+        ):
+            bare = (
+                (m + kept[k] * (low - m), m + kept[k] * (high - m))
+                if np.isfinite(kept[k])
+                else None
+            )
             curve = curves[k] if curves else None
-            found.append(charts.Estimate(c.contrast, _estimate(m, low, high), m, low, high, curve, bare, c.where))
+            found.append(
+                charts.Estimate(
+                    c.contrast, _estimate(m, low, high), m, low, high, curve, bare, c.where
+                )
+            )
         return found
 
     @property
@@ -79,7 +105,9 @@ class Subject:
 
 
 def _estimate(mean: float, low: float, high: float) -> str:
-    signed = ("+" if mean > 0 else "") + number(mean, high - low if math.isfinite(high - low) else None)
+    signed = ("+" if mean > 0 else "") + number(
+        mean, high - low if math.isfinite(high - low) else None
+    )
     return f"{signed} ({_between(low, high)})" if math.isfinite(high - low) else signed
 
 
@@ -93,12 +121,19 @@ def _between(low: float, high: float) -> str:
 def sentences(subject: Subject) -> list[Html]:
     """Each difference that is clear in a sentence, and all others in one; without a claim of cause."""
     told = list(zip(subject.compared, subject.contrasts, strict=True))
-    clear = [_sentence(subject, compared, estimate) for compared, estimate in told if not _unclear(estimate)]
+    clear = [
+        _sentence(subject, compared, estimate)
+        for compared, estimate in told
+        if not _unclear(estimate)
+    ]
     names = [compared.name for compared, estimate in told if _unclear(estimate)]
     if not names:
         return clear
     template = "No clear difference in $response goes with $names: the $interval includes zero, so it may be more or less."
-    return [*clear, html(template, response=subject.response, names=listed(names), interval=subject.interval)]
+    return [
+        *clear,
+        html(template, response=subject.response, names=listed(names), interval=subject.interval),
+    ]
 
 
 def _unclear(estimate: charts.Estimate) -> bool:
@@ -136,14 +171,20 @@ def _sizes(subject: Subject, estimate: charts.Estimate, factor: float = 1.0) -> 
     near, far = sorted((factor * abs(estimate.low), factor * abs(estimate.high)))
     if not math.isfinite(far - near):
         return number(factor * abs(estimate.mean)), "this method gives no interval"
-    return number(factor * abs(estimate.mean), far - near), f"{subject.interval} {_between(near, far)}"
+    return number(
+        factor * abs(estimate.mean), far - near
+    ), f"{subject.interval} {_between(near, far)}"
 
 
 def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) -> Html:
     """A comparison as a sentence."""
     bottom, top = compared.ends
     size, bounds = _sizes(subject, estimate)
-    at = "where $name is $top than where it is $bottom" if compared.feature.range is None else "at $name $top than at $bottom"
+    at = (
+        "where $name is $top than where it is $bottom"
+        if compared.feature.range is None
+        else "at $name $top than at $bottom"
+    )
     return html(
         f"$where<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
         where=_opening(compared),
@@ -159,15 +200,31 @@ def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) 
 
 def in_short(subject: Subject) -> Html:
     """The clearest findings, then what they rest on."""
-    clear = [k for k, e in enumerate(subject.contrasts) if math.isfinite(e.high - e.low) and not _unclear(e)]
+    clear = [
+        k
+        for k, e in enumerate(subject.contrasts)
+        if math.isfinite(e.high - e.low) and not _unclear(e)
+    ]
     clear.sort(key=lambda k: -abs(subject.contrasts[k].mean))
     told: dict[object, int] = {}
     for k in clear:  # of a feature that depends on others, the largest difference alone
         told.setdefault(subject.compared[k].feature.name if subject.compared[k].where else k, k)
-    found = [headline(subject, subject.compared[k], subject.contrasts[k]) for k in list(told.values())[:3]]
+    found = [
+        headline(subject, subject.compared[k], subject.contrasts[k])
+        for k in list(told.values())[:3]
+    ]
     if not found and subject.summary.verdict is not Verdict.POINT:
-        found = [html("No feature goes clearly with <b>$response</b>: every interval includes zero.", response=subject.response)]
-    warning = " ".join(filter(None, ["" if subject.sound else subject.summary.verdict.value, subject.summary.caveat]))
+        found = [
+            html(
+                "No feature goes clearly with <b>$response</b>: every interval includes zero.",
+                response=subject.response,
+            )
+        ]
+    warning = " ".join(
+        filter(
+            None, ["" if subject.sound else subject.summary.verdict.value, subject.summary.caveat]
+        )
+    )
     parts = [*_scale(subject), listing(found, style="lead")]
     if warning:
         parts.append(html('<p class="warning" role="note">$warning</p>', warning=warning))
@@ -179,7 +236,11 @@ def _scale(subject: Subject) -> list[Html]:
     response = subject.posterior.study.response
     if response.function is None:
         return []
-    values = {"name": response.name, "response": subject.response, "words": applied(response.function, response.name)}
+    values = {
+        "name": response.name,
+        "response": subject.response,
+        "words": applied(response.function, response.name),
+    }
     factor = ""
     if response.function in RATIOS:
         ratio = FUNCTIONS[response.function].inverse(0.1)
@@ -192,7 +253,12 @@ def findings(subject: Subject) -> Html:
     """The comparisons in a chart and in sentences, and the coefficients in a table."""
     if not subject.compared:
         return section(
-            "found", "What was found", paragraph("The study has no features: it asks for the mean of $response.", response=subject.response)
+            "found",
+            "What was found",
+            paragraph(
+                "The study has no features: it asks for the mean of $response.",
+                response=subject.response,
+            ),
         )
     caption = html(
         "The difference in $response that goes with each feature, other features being equal: the top of its range against the bottom, "
@@ -202,14 +268,22 @@ def findings(subject: Subject) -> Html:
         response=subject.response,
         interval=subject.interval,
     )
-    chart = charts.forest("forest", f"Differences in {subject.response} by feature", subject.contrasts, f"difference in {subject.response}")
+    chart = charts.forest(
+        "forest",
+        f"Differences in {subject.response} by feature",
+        subject.contrasts,
+        f"difference in {subject.response}",
+    )
     return section(
         "found",
         "What was found",
         figure(caption, chart),
         paragraph("In words, always comparing cases that are alike in all other features:"),
         listing(sentences(subject)),
-        paragraph("These are associations. They do not say that changing a feature would change $response.", response=subject.response),
+        paragraph(
+            "These are associations. They do not say that changing a feature would change $response.",
+            response=subject.response,
+        ),
         _coefficients(subject),
     )
 
@@ -238,7 +312,13 @@ def _coefficients(subject: Subject) -> Html:
         )
         for k, row in enumerate(subject.summary.rows)
     ]
-    heads = ("coefficient", "estimate", "standard deviation", subject.interval, "privacy's share of its variance")
+    heads = (
+        "coefficient",
+        "estimate",
+        "standard deviation",
+        subject.interval,
+        "privacy's share of its variance",
+    )
     unit = "column, power or product" if subject.posterior.study.terms else "feature"
     return table(f"Coefficients, in {subject.response} per unit of the {unit}", heads, rows)
 
@@ -251,7 +331,11 @@ def privacy_part(subject: Subject) -> Html:
     share = subject.posterior.privacy_share(subject.units)
     title = "How much of the uncertainty is privacy"
     if not len(share) or not np.isfinite(share).all():
-        return section("privacy", title, paragraph("This posterior does not hold what is needed to tell privacy from sampling."))
+        return section(
+            "privacy",
+            title,
+            paragraph("This posterior does not hold what is needed to tell privacy from sampling."),
+        )
     narrower = 1 - np.sqrt(1 - share)
     least, most = percent(float(narrower.min())), percent(float(narrower.max()))
     said = least if least == most else f"{least} to {most}"
@@ -259,7 +343,9 @@ def privacy_part(subject: Subject) -> Html:
         (name, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
         for name, s in zip(subject.units.names, share, strict=True)
     ]
-    differ = " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
+    differ = (
+        " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
+    )
     caption = html(
         'What the variance of each difference is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
         'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.',
@@ -287,13 +373,19 @@ def typical_rows(subject: Subject) -> tuple[list[str], dict[str, list[object]]]:
     labels, rows = ["the usual case"], [base]
     for feature in study.features:
         middle, half = feature.mapping
-        changes: tuple[object, ...] = (middle - half / 2, middle + half / 2) if feature.levels is None else feature.all_levels[1:]
+        changes: tuple[object, ...] = (
+            (middle - half / 2, middle + half / 2)
+            if feature.levels is None
+            else feature.all_levels[1:]
+        )
         for change in changes:
             words = f"{change:,.4g}" if isinstance(change, float) else str(change)
             labels.append(f"{feature.name}: {words}")
             rows.append(base | {feature.name: change})
     kept = rows[:MOST_ROWS]
-    return labels[:MOST_ROWS], {feature.name: [row[feature.name] for row in kept] for feature in study.features}
+    return labels[:MOST_ROWS], {
+        feature.name: [row[feature.name] for row in kept] for feature in study.features
+    }
 
 
 def new_cases(subject: Subject) -> Html:
@@ -316,12 +408,20 @@ def new_cases(subject: Subject) -> Html:
             "Take as the usual case one with $usual: the middle of every range, and reference levels. The other lines change one thing.",
             usual=usual,
         ),
-        figure(caption, charts.predictions("cases", f"Expected {subject.response} of typical cases", shown, subject.response)),
+        figure(
+            caption,
+            charts.predictions(
+                "cases", f"Expected {subject.response} of typical cases", shown, subject.response
+            ),
+        ),
         _variance(subject, found),
         _cases(subject, labels, found),
     ]
     low, high = image(study.response.function, study.response.range)
-    if any(row["low"] is not None and (row["low"] < low or row["high"] > high) for row in found.to_pylist()):
+    if any(
+        row["low"] is not None and (row["low"] < low or row["high"] > high)
+        for row in found.to_pylist()
+    ):
         said = exact if study.response.function is None else number
         note = "Some intervals reach beyond the range of $response, $low to $high: a line with bell-shaped noise knows no limits."
         parts.append(paragraph(note, low=said(low), high=said(high), response=subject.response))
@@ -335,8 +435,16 @@ def _value(value: object) -> str:
 def _expected(label: str, row: dict[str, float | None]) -> charts.Expected:
     values = {name: math.nan if value is None else value for name, value in row.items()}
     spread = values["high"] - values["low"]
-    words = number(values["mean"], spread) + (f" ({_between(values['low'], values['high'])})" if math.isfinite(spread) else "")
-    return charts.Expected(label, words, values["mean"], (values["mean_low"], values["mean_high"]), (values["low"], values["high"]))
+    words = number(values["mean"], spread) + (
+        f" ({_between(values['low'], values['high'])})" if math.isfinite(spread) else ""
+    )
+    return charts.Expected(
+        label,
+        words,
+        values["mean"],
+        (values["mean_low"], values["mean_high"]),
+        (values["low"], values["high"]),
+    )
 
 
 def _variance(subject: Subject, found: pa.Table) -> Html:
@@ -359,9 +467,19 @@ def _cases(subject: Subject, labels: list[str], found: pa.Table) -> Html:
     rows = []
     for label, row in zip(labels, found.to_pylist(), strict=True):
         expected = _expected(label, row)
-        bounds = [_between(*ends) if math.isfinite(ends[1] - ends[0]) else "none" for ends in (expected.of_mean, expected.of_new)]
-        rows.append((label, number(expected.mean, expected.of_mean[1] - expected.of_mean[0]), *bounds))
-    heads = ("case", "estimate", f"{subject.interval} of the mean", f"{subject.interval} of a new case")
+        bounds = [
+            _between(*ends) if math.isfinite(ends[1] - ends[0]) else "none"
+            for ends in (expected.of_mean, expected.of_new)
+        ]
+        rows.append(
+            (label, number(expected.mean, expected.of_mean[1] - expected.of_mean[0]), *bounds)
+        )
+    heads = (
+        "case",
+        "estimate",
+        f"{subject.interval} of the mean",
+        f"{subject.interval} of a new case",
+    )
     return table(f"Expected {subject.response} of typical cases", heads, rows)
 
 
@@ -373,9 +491,21 @@ def outlook(subject: Subject) -> Html:
     found = scenarios(subject.posterior, subject.units) if subject.compared else []
     if not found:
         return Html("")
-    rows = [(s.change, f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide", float(np.median(s.ratios))) for s in found]
-    caption = html("Median width of the differences' intervals, over what it is now. A forecast, for rows like those seen.")
-    table_rows = [(name, *(percent(float(s.ratios[k])) for s in found)) for k, name in enumerate(subject.units.names)]
+    rows = [
+        (
+            s.change,
+            f"{number(float(np.median(s.ratios)) * 100, 10)} % as wide",
+            float(np.median(s.ratios)),
+        )
+        for s in found
+    ]
+    caption = html(
+        "Median width of the differences' intervals, over what it is now. A forecast, for rows like those seen."
+    )
+    table_rows = [
+        (name, *(percent(float(s.ratios[k])) for s in found))
+        for k, name in enumerate(subject.units.names)
+    ]
     return section(
         "outlook",
         "What more would bring",
@@ -384,5 +514,9 @@ def outlook(subject: Subject) -> Html:
             "Another release of the same rows adds to what was spent on them."
         ),
         figure(caption, charts.ratios("outlook", "Width of intervals if something changed", rows)),
-        table("Width of each interval, over what it is now", ("difference", *(s.change for s in found)), table_rows),
+        table(
+            "Width of each interval, over what it is now",
+            ("difference", *(s.change for s in found)),
+            table_rows,
+        ),
     )

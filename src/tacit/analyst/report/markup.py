@@ -13,7 +13,10 @@ class Html(str):
 
 def html(template: str, /, **values: object) -> Html:
     """Fill the $names of a template; a value that is not Html is escaped."""
-    safe = {name: value if isinstance(value, Html) else escape(str(value)) for name, value in values.items()}
+    safe = {
+        name: value if isinstance(value, Html) else escape(str(value))
+        for name, value in values.items()
+    }
     return Html(Template(template).substitute(safe))
 
 
@@ -39,7 +42,11 @@ def paragraph(template: str, /, **values: object) -> Html:
 
 def listing(items: Iterable[Html], *, style: str = "") -> Html:
     """An unordered list."""
-    return html('<ul class="$style">$items</ul>', style=style, items=join(html("<li>$item</li>", item=item) for item in items))
+    return html(
+        '<ul class="$style">$items</ul>',
+        style=style,
+        items=join(html("<li>$item</li>", item=item) for item in items),
+    )
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
@@ -57,7 +64,13 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 def _cells(row: Sequence[object]) -> Html:
     first, *others = row
-    return join([html('<th scope="row">$text</th>', text=first), *(html("<td>$text</td>", text=text) for text in others)], "")
+    return join(
+        [
+            html('<th scope="row">$text</th>', text=first),
+            *(html("<td>$text</td>", text=text) for text in others),
+        ],
+        "",
+    )
 
 
 def breakable(name: str) -> Html:
@@ -79,4 +92,6 @@ def figure(caption: Html, drawings: Sequence[Html]) -> Html:
 
 def details(summary: str, body: Html) -> Html:
     """What is there for who wants it."""
-    return html("<details><summary>$summary</summary>\n$body\n</details>", summary=summary, body=body)
+    return html(
+        "<details><summary>$summary</summary>\n$body\n</details>", summary=summary, body=body
+    )

@@ -18,7 +18,9 @@ class Canvas:
         self.width, self.height = width, height
         self._marks: list[Html] = []
 
-    def text(self, x: float, y: float, content: object, style: str = "", anchor: str = "start") -> None:
+    def text(
+        self, x: float, y: float, content: object, style: str = "", anchor: str = "start"
+    ) -> None:
         """Words, on their base line."""
         self._add(
             '<text x="$x" y="$y" class="$style" text-anchor="$anchor">$content</text>',
@@ -32,16 +34,32 @@ class Canvas:
     def line(self, start: tuple[float, float], end: tuple[float, float], style: str) -> None:
         """A straight line."""
         (a, b), (c, d) = start, end
-        self._add('<line x1="$a" y1="$b" x2="$c" y2="$d" class="$style"/>', a=a, b=b, c=c, d=d, style=style)
+        self._add(
+            '<line x1="$a" y1="$b" x2="$c" y2="$d" class="$style"/>',
+            a=a,
+            b=b,
+            c=c,
+            d=d,
+            style=style,
+        )
 
     def bar(self, x: float, y: float, size: tuple[float, float], style: str) -> None:
         """A rectangle."""
         w, h = max(size[0], 0.0), size[1]
-        self._add('<rect x="$x" y="$y" width="$w" height="$h" class="$style"/>', x=x, y=y, w=w, h=h, style=style)
+        self._add(
+            '<rect x="$x" y="$y" width="$w" height="$h" class="$style"/>',
+            x=x,
+            y=y,
+            w=w,
+            h=h,
+            style=style,
+        )
 
     def dot(self, x: float, y: float, radius: float, style: str) -> None:
         """A disc."""
-        self._add('<circle cx="$x" cy="$y" r="$r" class="$style"/>', x=x, y=y, r=radius, style=style)
+        self._add(
+            '<circle cx="$x" cy="$y" r="$r" class="$style"/>', x=x, y=y, r=radius, style=style
+        )
 
     def path(self, points: Iterable[tuple[float, float]], style: str) -> None:
         """A line through points."""
@@ -49,7 +67,10 @@ class Canvas:
         self._add('<polyline points="$places" class="$style"/>', places=places, style=style)
 
     def _add(self, template: str, **values: object) -> None:
-        rounded = {name: f"{value:.1f}" if isinstance(value, float) else value for name, value in values.items()}
+        rounded = {
+            name: f"{value:.1f}" if isinstance(value, float) else value
+            for name, value in values.items()
+        }
         self._marks.append(html(template, **rounded))
 
     def drawing(self, name: str, title: str, description: str) -> Html:
@@ -90,8 +111,12 @@ class Axis:
     def draw(self, canvas: Canvas, top: float, bottom: float, label: str) -> None:
         """Ticks as faint lines from top to bottom, their numbers, and what they count."""
         for tick in self.ticks():
-            canvas.line((self.at(tick), top), (self.at(tick), bottom), "zero" if tick == 0 else "grid")
-            canvas.text(self.at(tick), bottom + 16, f"{tick:,.10g}".replace("-", "−"), "tick", "middle")
+            canvas.line(
+                (self.at(tick), top), (self.at(tick), bottom), "zero" if tick == 0 else "grid"
+            )
+            canvas.text(
+                self.at(tick), bottom + 16, f"{tick:,.10g}".replace("-", "−"), "tick", "middle"
+            )
         canvas.text(self.left, bottom + 34, label, "label")
 
 

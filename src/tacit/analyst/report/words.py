@@ -4,8 +4,8 @@ import math
 from collections import Counter
 from datetime import datetime
 
-from tacit.functions import FunctionName
 from tacit.study import Study
+from tacit.study.transforms import FunctionName
 
 
 def number(value: float, spread: float | None = None) -> str:
@@ -16,7 +16,7 @@ def number(value: float, spread: float | None = None) -> str:
         return "0"
     size = abs(value) if spread is None or not spread > 0 else spread
     decimals = (1 if spread else 2) - math.floor(math.log10(size))
-    if abs(value) >= 1e9 or decimals > 7:  # noqa: PLR2004
+    if abs(value) >= 1e9 or decimals > 7:
         return f"{value:.3g}".replace("-", "−")
     return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace("-", "−")
 
@@ -25,7 +25,13 @@ def percent(share: float) -> str:
     """A share in per cent; very small and very large ones are not rounded away."""
     if not math.isfinite(share):
         return "not known"
-    return "under 1 %" if 0 < share < 0.005 else "over 99 %" if 0.995 < share < 1 else f"{100 * share:.0f} %"  # noqa: PLR2004
+    return (
+        "under 1 %"
+        if 0 < share < 0.005
+        else "over 99 %"
+        if 0.995 < share < 1
+        else f"{100 * share:.0f} %"
+    )
 
 
 def power(value: float) -> str:
@@ -79,7 +85,9 @@ def terms_in_words(study: Study) -> list[str]:
         found = powers.setdefault(tuple(degrees), {variable: set() for variable in degrees})
         for variable, degree in degrees.items():
             found[variable].add(degree)
-    return [" together with ".join(_curve(*item) for item in found.items()) for found in powers.values()]
+    return [
+        " together with ".join(_curve(*item) for item in found.items()) for found in powers.values()
+    ]
 
 
 def _curve(variable: str, degrees: set[int]) -> str:

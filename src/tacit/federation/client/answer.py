@@ -13,7 +13,7 @@ import pyarrow as pa
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
-from tacit.federation.client.sum import Holder, SumError
+from tacit.federation.secure_sum.holder import Holder, SumError
 from tacit.federation.wire import Answer, Reason, Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
@@ -35,7 +35,9 @@ def answer(asked: str | Step, policy: Policy) -> Answer:
     except StudyError as error:
         return _refuse(Reason.UNREADABLE, error)
     if isinstance(asked, Step) != (study.secure_sum is not None):
-        return _refuse(Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is")
+        return _refuse(
+            Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is"
+        )
     if objection := policy.objection(study):
         return _refuse(objection, f"study {study.name!r} ({study.hash})")
     try:
@@ -57,12 +59,21 @@ _REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
 def _release(study: Study, policy: Policy) -> Answer:
     ledger = Ledger(policy.ledger)
     if (stored := ledger.released(policy.dataset, study.hash)) is not None:
-        LOG.info("study %r: the release that was published before is given again, at no cost", study.name)
+        LOG.info(
+            "study %r: the release that was published before is given again, at no cost", study.name
+        )
         return Answer("released", release=stored)
     if policy.asks_a_person(study) and (pending := _pending(study, policy)) is not None:
         return pending
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-    release = publish(study, _table(study, policy), holder=policy.holder, ledger=ledger, dataset=policy.dataset, key=policy.key)
+    release = publish(
+        study,
+        _table(study, policy),
+        holder=policy.holder,
+        ledger=ledger,
+        dataset=policy.dataset,
+        key=policy.key,
+    )
     LOG.info("study %r: published; the charge is in %s", study.name, policy.ledger)
     return Answer("released", release=release.to_json())
 
@@ -80,7 +91,9 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
         ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
         return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
 
-    holder = Holder(policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask)
+    holder = Holder(
+        policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask
+    )
     document = holder.answer(step)
     LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)
     return Answer("released", release=document)
@@ -110,8 +123,9 @@ def _counted(table: Table, least: int) -> Table:
             rows += batch.num_rows
             yield batch
         if rows < least:
-            message = f"the table has fewer rows than least_rows = {least} of the policy"
-            raise TooFewRowsError(message)
+            raise TooFewRowsError(
+                f"the table has fewer rows than least_rows = {least} of the policy"
+            )
 
     return Table(batches, table.rows)
 

@@ -28,13 +28,20 @@ def release(message: Message, context: Context) -> Message:
 
 def _answer(message: Message, context: Context) -> Answer:
     try:
-        asked = read_step(message.content) if "step" in message.content else read_request(message.content)
+        asked = (
+            read_step(message.content)
+            if "step" in message.content
+            else read_request(message.content)
+        )
     except TacitError as error:
         LOG.warning("refused: %s", error)
         return Answer("refused", Reason.UNREADABLE)
     try:
         policy = Policy.load(str(context.node_config.get("policy", "")))
     except TacitError as error:
-        LOG.error("no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'", error)  # noqa: TRY400
+        LOG.error(
+            "no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'",
+            error,
+        )
         return Answer("refused", Reason.SITE)
     return answer(asked, policy)

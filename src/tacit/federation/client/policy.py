@@ -28,10 +28,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from tacit.columns import Document, Name, explain
 from tacit.errors import PolicyError
 from tacit.federation.wire import Reason
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
+from tacit.records import Name, Record, explain
 from tacit.study import Study
 
 Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
@@ -39,7 +39,7 @@ Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
 Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
 
 
-class Most(Document):
+class Most(Record):
     """The most that may be spent: on one study, and on all of them together."""
 
     epsilon: Epsilon
@@ -48,7 +48,7 @@ class Most(Document):
     delta_in_all: Delta
 
 
-class Policy(Document):
+class Policy(Record):
     """A site's policy; see the module's docstring for the file."""
 
     holder: Name
@@ -65,8 +65,9 @@ class Policy(Document):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.studies is None and self.columns is None:
-            message = 'name studies or columns: a site that takes part in everything says studies = ["*"]'
-            raise ValueError(message)
+            raise ValueError(
+                'name studies or columns: a site that takes part in everything says studies = ["*"]'
+            )
         return self
 
     @classmethod
@@ -91,7 +92,9 @@ class Policy(Document):
         folder = folder.absolute()
         key = None if self.key is None else str(folder / self.key)
         data = tuple(place if "://" in place else str(folder / place) for place in self.data)
-        return self.model_copy(update={"ledger": str(folder / self.ledger), "key": key, "data": data})
+        return self.model_copy(
+            update={"ledger": str(folder / self.ledger), "key": key, "data": data}
+        )
 
     @property
     def requests(self) -> Path:
@@ -104,7 +107,9 @@ class Policy(Document):
         Such a refusal costs no budget, so whoever may ask for any study could learn by it which levels occur, and whether values
         are missing. A study that the policy names by its hash was seen by a person already.
         """
-        telling = study.missing == "refuse" or any(feature.levels is not None and feature.other is None for feature in study.features)
+        telling = study.missing == "refuse" or any(
+            feature.levels is not None and feature.other is None for feature in study.features
+        )
         return self.approval or (telling and study.hash not in (self.studies or ()))
 
     def objection(self, study: Study) -> Reason:
@@ -112,7 +117,8 @@ class Policy(Document):
         asked = {study.response.name, *(feature.name for feature in study.features)}
         objections = {
             Reason.TWO_STAGES: study.scales_share is not None,
-            Reason.STUDY: self.studies is not None and not any(_names(pattern, study) for pattern in self.studies),
+            Reason.STUDY: self.studies is not None
+            and not any(_names(pattern, study) for pattern in self.studies),
             Reason.COLUMNS: self.columns is not None and not asked <= set(self.columns),
             Reason.EPSILON: study.epsilon > self.most.epsilon,
             Reason.DELTA: study.delta > self.most.delta,
@@ -122,4 +128,6 @@ class Policy(Document):
 
 
 def _names(pattern: str, study: Study) -> bool:
-    return study.hash == pattern if pattern.startswith("sha256:") else fnmatchcase(study.name, pattern)
+    return (
+        study.hash == pattern if pattern.startswith("sha256:") else fnmatchcase(study.name, pattern)
+    )

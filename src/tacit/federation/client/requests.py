@@ -11,11 +11,11 @@ from typing import Literal, Self
 
 from pydantic import ValidationError
 
-from tacit.columns import Document, explain
-from tacit.document import now, write_whole
 from tacit.errors import FederationError
+from tacit.files import write_whole
+from tacit.records import Record, explain, now
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 MOST_WAITING = 100
 """Requests that may wait at once, so that a server cannot fill the disk."""
@@ -23,7 +23,7 @@ MOST_WAITING = 100
 Decision = Literal["waiting", "approved", "refused"]
 
 
-class Request(Document):
+class Request(Record):
     """A study that was asked for, and what was decided."""
 
     format: Literal["tacit-request"] = "tacit-request"
@@ -51,8 +51,9 @@ class Request(Document):
         """The study itself, checked against the hash the request is kept under."""
         study = Study.from_toml(self.study)
         if study.hash != self.study_hash:
-            message = f"the request {self.study_hash} holds another study: it was changed on disk, so remove the file"
-            raise FederationError(message)
+            raise FederationError(
+                f"the request {self.study_hash} holds another study: it was changed on disk, so remove the file"
+            )
         return study
 
 
@@ -65,7 +66,10 @@ class Requests:
     def every(self) -> list[Request]:
         """All requests, the oldest first."""
         paths = self.folder.glob("*.json") if self.folder.is_dir() else ()
-        return sorted((Request.load(path) for path in paths), key=lambda request: (request.asked, request.study_hash))
+        return sorted(
+            (Request.load(path) for path in paths),
+            key=lambda request: (request.asked, request.study_hash),
+        )
 
     def ask(self, study: Study) -> Decision | None:
         """What was decided about a study, noting it as waiting when it is new; None where too many wait."""
@@ -84,8 +88,9 @@ class Requests:
         found = [request for request in self.every() if start and _begins(request, start)]
         if len(found) != 1:
             count = "no request" if not found else f"{len(found)} requests"
-            message = f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: give more letters of its hash"
-            raise FederationError(message)
+            raise FederationError(
+                f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: give more letters of its hash"
+            )
         return found[0]
 
     def decide(self, request: Request, decision: Literal["approved", "refused"]) -> Request:
@@ -99,9 +104,14 @@ class Requests:
 
     def _write(self, request: Request) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(self._path(request.study_hash), request.model_dump_json(indent=2) + "\n", mode=0o600)
+        write_whole(
+            self._path(request.study_hash), request.model_dump_json(indent=2) + "\n", mode=0o600
+        )
 
 
 def _begins(request: Request, start: str) -> bool:
     digits = start.removeprefix("sha256:")
-    return request.study_hash.removeprefix("sha256:").startswith(digits) or request.agreement().name == start
+    return (
+        request.study_hash.removeprefix("sha256:").startswith(digits)
+        or request.agreement().name == start
+    )

@@ -49,16 +49,19 @@ class Runtime:
     def at(cls, address: str, secret_file: str | Path) -> "Runtime":
         """Read the secret; the address must be on this machine, since what travels there is not encrypted."""
         if not address.startswith(LOOPBACK):
-            message = f"the SuperNode's address must be on this machine, such as 127.0.0.1:9094; got {address!r}"
-            raise FederationError(message)
+            raise FederationError(
+                f"the SuperNode's address must be on this machine, such as 127.0.0.1:9094; got {address!r}"
+            )
         try:
             secret = Path(secret_file).read_bytes()
         except OSError as error:
-            message = f"cannot read the secret {str(secret_file)!r}: {error.strerror}"
-            raise FederationError(message) from None
+            raise FederationError(
+                f"cannot read the secret {str(secret_file)!r}: {error.strerror}"
+            ) from None
         if not secret:
-            message = f"{str(secret_file)!r} is empty: it must hold the secret that the SuperNode was started with"
-            raise FederationError(message)
+            raise FederationError(
+                f"{str(secret_file)!r} is empty: it must hold the secret that the SuperNode was started with"
+            )
         return cls(address, secret)
 
     def client(self, component: str, interceptor: ProtobufClientInterceptor) -> RuntimeHttpClient:
@@ -74,7 +77,9 @@ class Runtime:
 
 def _patient() -> RetryInvoker:
     """Try again while the SuperNode cannot be reached. Flower's own way would end the process when a task has expired."""
-    return RetryInvoker(lambda: exponential(max_delay=20), httpx.TransportError, max_tries=None, max_time=None)
+    return RetryInvoker(
+        lambda: exponential(max_delay=20), httpx.TransportError, max_tries=None, max_time=None
+    )
 
 
 def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0) -> None:
@@ -83,7 +88,10 @@ def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float =
     A task's message may never arrive, as when its run was stopped, and Flower then waits for hours; so each task has a thread of
     its own. Studies are answered one after the other all the same.
     """
-    client = runtime.client("SuperExec", SuperExecAuthHttpInterceptor(master_secret=runtime.secret, protected_methods=_PROTECTED))
+    client = runtime.client(
+        "SuperExec",
+        SuperExecAuthHttpInterceptor(master_secret=runtime.secret, protected_methods=_PROTECTED),
+    )
     site = _Site(app, runtime, Path(policy).absolute())
     while True:
         if site.free.acquire(timeout=poll):
@@ -97,11 +105,14 @@ def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float =
 def _next_task(client: RuntimeHttpClient) -> str | None:
     """The token of the next task, if there is one."""
     try:
-        acquired = client.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
+        acquired = client.AcquireTask(
+            AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
+        )
     except httpx.HTTPStatusError as error:
         if error.response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            message = "the SuperNode does not know this secret: start both with the same file, and the SuperNode with --isolation process"
-            raise FederationError(message) from None
+            raise FederationError(
+                "the SuperNode does not know this secret: start both with the same file, and the SuperNode with --isolation process"
+            ) from None
         LOG.warning("the SuperNode answers with status %d", error.response.status_code)
         return None
     return acquired.token if acquired.HasField("task") and acquired.token else None
@@ -165,4 +176,7 @@ def _reply(app: ClientApp, message: Message, context: Context) -> Message:
         return app(message, context)
     except Exception as error:  # its text could quote data, and Flower would send it
         LOG.exception("unexpected %s", type(error).__name__)
-        return Message(Error(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason="the site could not answer"), reply_to=message)
+        return Message(
+            Error(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason="the site could not answer"),
+            reply_to=message,
+        )

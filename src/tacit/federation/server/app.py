@@ -17,13 +17,13 @@ from flwr.serverapp import Grid, ServerApp
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.posterior import Posterior
+from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report import write_report
-from tacit.document import write_whole
 from tacit.errors import FederationError
+from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience, Standing
 from tacit.federation.server.gather import Terms, enough, gather
-from tacit.federation.server.sum import Sum
+from tacit.files import write_whole
 from tacit.release import Release
 from tacit.study import Study
 
@@ -37,7 +37,9 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run one study."""
     run = grid.run
-    order = Order.read(context.run_config, get_project_dir(run.fab_id, run.fab_version, run.fab_hash))
+    order = Order.read(
+        context.run_config, get_project_dir(run.fab_id, run.fab_version, run.fab_hash)
+    )
     federate(grid, order)
 
 
@@ -61,10 +63,16 @@ class Order:
                 least=int(config["least-holders"]),
                 keys=_keys(project / keys) if keys else None,
             )
-            return cls(terms, Path(str(config["out"])), str(config.get("method", "noise-aware")), str(config.get("prior", "weak")))
+            return cls(
+                terms,
+                Path(str(config["out"])),
+                str(config.get("method", "noise-aware")),
+                str(config.get("prior", "weak")),
+            )
         except KeyError as error:
-            message = f"[tool.flwr.app.config] lacks {error}: `tacit federate init` writes all of them"
-            raise FederationError(message) from None
+            raise FederationError(
+                f"[tool.flwr.app.config] lacks {error}: `tacit federate init` writes all of them"
+            ) from None
 
 
 def _keys(path: Path) -> dict[str, str]:
@@ -73,19 +81,25 @@ def _keys(path: Path) -> dict[str, str]:
         keys = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not valid TOML"
-        message = f"cannot read the holders' keys {str(path)!r}: {reason}"
-        raise FederationError(message) from None
+        raise FederationError(f"cannot read the holders' keys {str(path)!r}: {reason}") from None
     if not keys or not all(isinstance(key, str) for key in keys.values()):
-        message = f'{str(path)!r} must hold one line  name = "public key"  for each holder'
-        raise FederationError(message)
+        raise FederationError(
+            f'{str(path)!r} must hold one line  name = "public key"  for each holder'
+        )
     return keys
 
 
 def federate(grid: Grid, order: Order) -> Posterior:
     """Ask, collect, fit, and write everything."""
     (order.out / "releases").mkdir(parents=True, exist_ok=True)
-    releases = _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
-    keys = None if order.terms.keys is None or order.terms.study.secure_sum is not None else order.terms.keys.values()
+    releases = (
+        _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
+    )
+    keys = (
+        None
+        if order.terms.keys is None or order.terms.study.secure_sum is not None
+        else order.terms.keys.values()
+    )
     collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
@@ -101,7 +115,9 @@ def _gathered(grid: Grid, order: Order) -> list[Release]:
     for standing in standings:
         if standing.found is not None:
             standing.found.save(order.out / "releases" / f"{standing.node}.json")
-    holders = {standing.node: standing.found.holder for standing in standings if standing.found is not None}
+    holders = {
+        standing.node: standing.found.holder for standing in standings if standing.found is not None
+    }
     _record(order, list(standings), holders)
     return enough(standings, order.terms)
 
@@ -118,14 +134,26 @@ def _summed(grid: Grid, order: Order) -> list[Release]:
 
 
 def _say(standing: Standing[Any]) -> None:
-    LOG.info("node %d: %s%s", standing.node, standing.state, f": {standing.reason}" if standing.reason else "")
+    LOG.info(
+        "node %d: %s%s",
+        standing.node,
+        standing.state,
+        f": {standing.reason}" if standing.reason else "",
+    )
 
 
 def _record(order: Order, standings: list[Standing[Any]], holders: dict[int, str]) -> None:
     """Write down who answered, who did not, and why: for the analyst's own files."""
     nodes = [
-        {"node": str(standing.node), "holder": holders.get(standing.node), "state": standing.state, "reason": standing.reason}
+        {
+            "node": str(standing.node),
+            "holder": holders.get(standing.node),
+            "state": standing.state,
+            "reason": standing.reason,
+        }
         for standing in standings
     ]
     record = {"study": order.terms.study.name, "study_hash": order.terms.study.hash, "nodes": nodes}
-    write_whole(order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_whole(
+        order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    )

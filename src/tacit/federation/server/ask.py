@@ -65,11 +65,16 @@ class _Round(Generic[Found]):
 
     def is_over(self, wanted: int) -> bool:
         """Whether enough have answered or refused."""
-        return sum(standing.state in {"released", "refused"} for standing in self.standings.values()) >= wanted
+        return (
+            sum(standing.state in {"released", "refused"} for standing in self.standings.values())
+            >= wanted
+        )
 
 
 def ask(
-    grid: Grid, question: Question[Found], on_change: Callable[[Standing[Found]], None] = lambda _standing: None
+    grid: Grid,
+    question: Question[Found],
+    on_change: Callable[[Standing[Found]], None] = lambda _standing: None,
 ) -> list[Standing[Found]]:
     """Where every node that was asked stands in the end."""
     state: _Round[Found] = _Round()
@@ -77,13 +82,18 @@ def ask(
     while not state.is_over(question.wanted) and time.monotonic() < end:
         _send(grid, question, state, end)
         for message in _pull(grid, state):
-            standing = _read(message, state.under_way.pop(message.metadata.reply_to_message_id), question, state)
+            standing = _read(
+                message, state.under_way.pop(message.metadata.reply_to_message_id), question, state
+            )
             if standing != state.standings[standing.node]:
                 state.standings[standing.node] = standing
                 on_change(standing)
         if not state.is_over(question.wanted):
             time.sleep(max(0.0, min(patience.pause, end - time.monotonic())))
-    return [replace(standing, reason=standing.reason or "published") for standing in state.standings.values()]
+    return [
+        replace(standing, reason=standing.reason or "published")
+        for standing in state.standings.values()
+    ]
 
 
 def _send(grid: Grid, question: Question[Found], state: _Round[Found], end: float) -> None:
@@ -106,12 +116,14 @@ def _pull(grid: Grid, state: _Round[Found]) -> Iterable[Message]:
     for sent, node in list(state.under_way.items()):
         try:
             yield from grid.pull_messages([sent])
-        except Exception:  # noqa: BLE001  (whatever a node sent must not stop the rest)
+        except Exception:
             del state.under_way[sent]
             state.standings[node] = Standing(node, "rejected", "answer: it cannot be read")
 
 
-def _read(message: Message, node: int, question: Question[Found], state: _Round[Found]) -> Standing[Found]:
+def _read(
+    message: Message, node: int, question: Question[Found], state: _Round[Found]
+) -> Standing[Found]:
     """Where a node stands after a message from it."""
     before = state.standings[node]
     if before.state in FINAL:
@@ -122,7 +134,7 @@ def _read(message: Message, node: int, question: Question[Found], state: _Round[
         return _heard(read_answer(message.content), node, question)
     except TacitError as error:
         return Standing(node, "rejected", str(error))
-    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
+    except Exception as error:
         return Standing(node, "rejected", f"answer: it cannot be read ({type(error).__name__})")
 
 

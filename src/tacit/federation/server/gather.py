@@ -11,7 +11,7 @@ from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import request_of
 from tacit.release import Release
 from tacit.study import Study
-from tacit.study_file import study_toml
+from tacit.study.toml import study_toml
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,11 @@ class Terms:
         return self.expected or (len(self.keys) if self.keys else self.least)
 
 
-def gather(grid: Grid, terms: Terms, on_change: Callable[[Standing[Release]], None] = lambda _standing: None) -> list[Standing[Release]]:
+def gather(
+    grid: Grid,
+    terms: Terms,
+    on_change: Callable[[Standing[Release]], None] = lambda _standing: None,
+) -> list[Standing[Release]]:
     """Where every node stands in the end; whether that is `enough`, the caller must ask."""
     request = request_of(study_toml(terms.study))
     held: list[Release] = []
@@ -47,14 +51,15 @@ def gather(grid: Grid, terms: Terms, on_change: Callable[[Standing[Release]], No
         held.append(release)
         return release
 
-    return ask(grid, Question(lambda _node: request, accept, terms.wanted, terms.patience), on_change)
+    return ask(
+        grid, Question(lambda _node: request, accept, terms.wanted, terms.patience), on_change
+    )
 
 
 def _check(release: Release, terms: Terms, held: list[Release]) -> None:
     """Refuse a release that is not of this study, not its holder's, or not fit to be used with the others."""
     if release.study_hash != terms.study.hash:
-        message = "release: it is of another study than was asked for"
-        raise FederationError(message)
+        raise FederationError("release: it is of another study than was asked for")
     keys = None if terms.keys is None else [terms.keys.get(release.holder, "")]
     check_together([release], allow_simulated=terms.allow_simulated, trusted_keys=keys)
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
@@ -64,8 +69,13 @@ def enough(standings: list[Standing[Release]], terms: Terms) -> list[Release]:
     """The releases that came; raises where fewer than `least` holders published, and says why."""
     releases = [standing.found for standing in standings if standing.found is not None]
     if len(releases) < terms.least:
-        others = "; ".join(f"node {standing.node}: {standing.reason}" for standing in standings if standing.found is None)
+        others = "; ".join(
+            f"node {standing.node}: {standing.reason}"
+            for standing in standings
+            if standing.found is None
+        )
         why = others or "no node was there"
-        message = f"{len(releases)} of at least {terms.least} holders published in time, so nothing was fitted ({why})"
-        raise FederationError(message)
+        raise FederationError(
+            f"{len(releases)} of at least {terms.least} holders published in time, so nothing was fitted ({why})"
+        )
     return releases

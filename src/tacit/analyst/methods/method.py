@@ -1,0 +1,59 @@
+"""What every method is: a name, what it needs, and a function from evidence to an outcome."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
+from tacit.analyst.prior import Prior
+
+__all__ = [
+    "FIXED_S_CAVEAT",
+    "Draws",
+    "Method",
+    "Mixture",
+    "Outcome",
+    "Progress",
+    "Settings",
+    "Student",
+]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sampler is: iterations done of all, and its acceptance rates so far."""
+
+    done: int
+    total: int
+    acceptance: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a sampler; closed-form methods heed `noise_variance` alone."""
+
+    chains: int = 4
+    draws: int = 1000
+    warmup: int = 1000
+    seed: int = 0
+    noise_variance: float | None = None  # σ² where a method holds it fixed
+    sampler: Literal["gradient", "metropolis"] = "gradient"  # how normal-x samples
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by name.
+
+    `needs` lists the optional evidence it cannot do without ("counts", "squares", "eigenvalues"); `caveat` is the
+    sentence that every summary of its posterior carries.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    fit: Callable[[Evidence, Prior, Settings], Outcome]
+    caveat: str = ""
+
+
+FIXED_S_CAVEAT = "This method takes the noisy X'X for the true one: where that noise matters, its intervals are too narrow."

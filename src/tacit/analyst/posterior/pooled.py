@@ -1,0 +1,71 @@
+r"""Pooled: what the releases say of all rows together, and what would be known of θ had they carried no noise.
+
+X'X of all rows is the sum of its posterior means (gram.py). In a direction where that lies below the noise, no release can
+tell how much the rows hold; it is taken to be as large as the noise there. From exact statistics of such rows,
+
+    Cov(θ) = (C⁻¹ + Σ_j (σ²S_j⁻¹ + φ²I)⁻¹)⁻¹,
+
+with C the prior's covariance, σ² the residual variance of shrunk rows, φ the spread of holders' own coefficients, and holders' rows
+taken to be of one kind, S_j = n_j S/n. This is the part of a posterior's covariance that is sampling; what the posterior has beyond
+it is due to privacy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import grams
+from tacit.analyst.posterior.laws import Mixture, Outcome
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Estimates for all holders' rows together, in scaled units."""
+
+    rows: float  # n, or a stand-in where it is not published
+    gram: Array  # (d, d): X'X of shrunk rows
+    noise_variance: float  # σ² of shrunk rows
+    sampling: Array  # (d, d): covariance of θ without the noise of privacy
+
+
+def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
+    """Pool the evidence behind an outcome."""
+    found = grams(evidence)
+    values, vectors = np.linalg.eigh(found.basis @ found.mean.sum(axis=0) @ found.basis.T)
+    values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
+    variance = outcome.residual_variance() / (
+        outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
+    )
+    disagreement = disagreement_of(outcome)
+    known = precisions(values / found.sizes.sum(), found.sizes, variance, disagreement)
+    information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
+    return Pooled(
+        evidence.average * float(found.sizes.sum()),
+        (vectors * values) @ vectors.T,
+        variance,
+        np.linalg.inv(information),
+    )
+
+
+def precisions(
+    values: Array, sizes: Array, variance: float, disagreement: float, noise: Array | float = 0.0
+) -> Array:
+    r"""What J holders tell of θ along each eigenvector of X'X, whose eigenvalues per row are λ = `values`.
+
+    $\sum_j s_j^2/(\sigma^2s_j + \nu_j + \varphi^2s_j^2)$ with $s_j = n_jλ$ and ν the variance that privacy adds to ẑ_j − S_jθ, (J, d).
+    """
+    sums = sizes[:, None] * values
+    found: Array = np.sum(
+        sums**2 / np.maximum(variance * sums + noise + (disagreement * sums) ** 2, 1e-300), axis=0
+    )
+    return found
+
+
+def disagreement_of(outcome: Outcome) -> float:
+    """φ where a method allows holders to differ, 0 where it does not."""
+    return outcome.disagreement if isinstance(outcome, Mixture) else 0.0

@@ -1,0 +1,206 @@
+"""Posterior: what an analyst holds after a fit, in scaled or in the user's units."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.posterior.laws import Draws, Outcome
+from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.posterior.units import Units, contrast_units, scaled_units, user_units
+from tacit.errors import PosteriorError
+from tacit.study import Study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from xarray import DataTree
+
+    from tacit.analyst.posterior.summary import Summary
+
+Array = NDArray[np.float64]
+UnitsName = Literal["user", "scaled", "contrast"]
+AnyUnits = UnitsName | Units
+"""Units by name, or an affine map of θ of one's own."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one holder brought: its name, n where it is known, its budget, and its release by hash and time."""
+
+    holder: str
+    n: float | None
+    epsilon: float
+    delta: float
+    release: str = ""
+    created: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior of the coefficients θ and the residual variance σ², by one method.
+
+    Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's own [−1, 1], "contrast" for
+    the response's, of what goes with a feature's whole (typical) range or with a level instead of the reference.
+    """
+
+    study: Study
+    method: str
+    outcome: Outcome
+    contributions: tuple[Contribution, ...]
+    caveat: str = ""
+    seed: int | None = None
+    warmup: int | None = None
+    options: str = ""  # those of `tacit fit` that give this posterior again
+    software: str = ""
+    pooled: Pooled | None = None  # what tells sampling from privacy
+
+    @cached_property
+    def _units(self) -> dict[str, Units]:
+        return {
+            "user": user_units(self.study),
+            "scaled": scaled_units(self.study),
+            "contrast": contrast_units(self.study),
+        }
+
+    def units(self, name: AnyUnits) -> Units:
+        """The map from θ to the coefficients in those units."""
+        if isinstance(name, Units):
+            return name
+        if name not in self._units:
+            raise PosteriorError(f"units must be user, scaled or contrast; got {name!r}")
+        return self._units[name]
+
+    def names(self, units: AnyUnits = "user") -> tuple[str, ...]:
+        """Names of the coefficients."""
+        return self.units(units).names
+
+    def draws(self, units: UnitsName = "user") -> Array:
+        """Coefficients with axes (chain, draw, coefficient); for a sampler's posterior only."""
+        if not isinstance(self.outcome, Draws):
+            raise PosteriorError(
+                f"{self.method} has a closed form: use mean, covariance and interval, or sample()"
+            )
+        to = self.units(units)
+        return self.outcome.theta @ to.matrix.T + to.offset
+
+    def sample(self, count: int, rng: np.random.Generator, units: UnitsName = "user") -> Array:
+        """Independent coefficients (count, coefficient): from the closed form, or at random among the draws."""
+        to = self.units(units)
+        return self.outcome.sample(count, rng)[0] @ to.matrix.T + to.offset
+
+    def mean(self, units: AnyUnits = "user") -> Array:
+        """Posterior mean (or the point estimate)."""
+        to = self.units(units)
+        mean: Array = to.matrix @ self.outcome.mean() + to.offset
+        return mean
+
+    def covariance(self, units: AnyUnits = "user") -> Array:
+        """Posterior covariance; NaN for a point estimate, infinite where it does not exist."""
+        to = self.units(units)
+        covariance: Array = to.matrix @ self.outcome.covariance() @ to.matrix.T
+        return covariance
+
+    def sd(self, units: AnyUnits = "user") -> Array:
+        """Posterior standard deviation."""
+        return np.sqrt(np.diag(self.covariance(units)))
+
+    def correlation(self, units: UnitsName = "user") -> Array:
+        """Posterior correlation."""
+        sd = self.sd(units)
+        correlation: Array = self.covariance(units) / np.outer(sd, sd)
+        return correlation
+
+    def interval(self, probability: float = 0.9, units: AnyUnits = "user") -> Array:
+        """Equal-tailed credible intervals, (coefficient, 2)."""
+        if not 0 < probability < 1:
+            raise PosteriorError(
+                f"an interval's probability must lie between 0 and 1; got {probability}"
+            )
+        to = self.units(units)
+        tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
+        return self.outcome.quantiles(tails, to.matrix, to.offset)
+
+    def privacy_share(self, units: AnyUnits = "user") -> Array:
+        """Share of each coefficient's variance that is due to privacy noise; NaN where it is not known."""
+        if self.pooled is None:
+            return np.full(len(self.names(units)), np.nan)
+        matrix = self.units(units).matrix
+        sampling = np.diag(matrix @ self.pooled.sampling @ matrix.T)
+        share: Array = np.clip(1 - sampling / self.sd(units) ** 2, 0.0, 1.0)
+        return share
+
+    def residual_sd(self, units: UnitsName = "user") -> float:
+        """Posterior mean of σ (for a closed form with fixed σ², its root), in the response's units."""
+        return self.outcome.residual_sd() * self.units(units).response
+
+    def summary(self, probability: float = 0.9, units: UnitsName = "user") -> "Summary":
+        """Table of coefficients with a verdict in plain words."""
+        from tacit.analyst.posterior.summary import summarise
+
+        return summarise(self, probability, units)
+
+    def predict(self, table: object, interval: float = 0.9) -> "pa.Table":
+        """Predict the response of every row of a table, given as to `publish`; an Arrow table with a row for each.
+
+        In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean response of such rows, and
+        `sd`, `low` and `high` for a new one; sd² is `variance_residual` + `variance_sampling` + `variance_privacy`.
+        """
+        from tacit.analyst.posterior.prediction import predict
+
+        return predict(self, table, interval)
+
+    def plot_forest(
+        self, ax: "Axes | None" = None, probability: float = 0.9, units: UnitsName = "contrast"
+    ) -> "Axes":
+        """Draw every coefficient's interval, by default in the response's units, and what privacy noise adds to it."""
+        from tacit.analyst.posterior.plots import plot_forest
+
+        return plot_forest(self, ax, probability, units)
+
+    def plot_trace(
+        self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user"
+    ) -> "NDArray[Any]":
+        """Draw density and chains of every coefficient on (coefficient, 2) axes; for a sampler's posterior only."""
+        from tacit.analyst.posterior.plots import plot_trace
+
+        return plot_trace(self, axes, units)
+
+    def plot_pairs(
+        self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user"
+    ) -> "NDArray[Any]":
+        """Draw every two coefficients against each other on (coefficient, coefficient) axes."""
+        from tacit.analyst.posterior.plots import plot_pairs
+
+        return plot_pairs(self, axes, units)
+
+    def to_arviz(self, units: UnitsName = "user", draws: int = 4000) -> "DataTree":
+        """The posterior as ArviZ takes it; a closed form is sampled."""
+        from tacit.analyst.posterior.arviz import to_arviz
+
+        return to_arviz(self, units, draws)
+
+    def report(self, path: str | Path, probability: float = 0.9) -> None:
+        """Write one self-contained HTML page for a reader who is no statistician."""
+        from tacit.analyst.report import write_report
+
+        write_report(self, Path(path), probability)
+
+    def save(self, path: str | Path) -> None:
+        """Write one Parquet file: draws in columns, everything else as JSON in its metadata."""
+        from tacit.analyst.posterior.storage import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        from tacit.analyst.posterior.storage import load
+
+        return load(cls, Path(path))

@@ -1,0 +1,199 @@
+r"""Prediction: what the posterior says of the response of new rows, in the response's units.
+
+With x the encoded row (never shrunk: shrinking multiplies a row and its response alike, so θ is that of whole rows), the mean
+response is x'θ and a new response x'θ + e, e ~ N(0, σ²), both under the posterior. Quantiles are those of the exact law
+(outcome.py), not of draws of e. The variance of a new response is split into that of e, that which exact
+statistics would leave in x'θ (pooled.py), and the rest, which is due to privacy.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.errors import PosteriorError, TableError
+from tacit.files import whole_file
+from tacit.rows.design import Design
+from tacit.rows.table import BATCH_ROWS, Table, table_of
+
+Array = NDArray[np.float64]
+
+FIELDS = (
+    *("mean", "mean_sd", "mean_low", "mean_high", "sd", "low", "high"),
+    *("variance_residual", "variance_sampling", "variance_privacy"),
+)
+"""Columns of a prediction."""
+SUFFIXES = (".parquet", ".csv")
+MOST_NUMBERS = 2**21
+"""Size of the arrays that a block of rows may need, which keeps memory flat however many draws there are."""
+
+
+@dataclass
+class Tally:
+    """What was met on the way: rows, those without a prediction, and values outside their range, which were clamped."""
+
+    rows: int = 0
+    incomplete: int = 0
+    outside: dict[str, int] = field(default_factory=dict)
+
+    def count_outside(self, column: str, values: int) -> None:
+        """Count values of a column that lay outside its range."""
+        if values:
+            self.outside[column] = self.outside.get(column, 0) + values
+
+
+class Predictor:
+    """Predicts batch by batch; `tally` counts along."""
+
+    def __init__(self, posterior: Posterior, interval: float) -> None:
+        if not 0 < interval < 1:
+            raise PosteriorError(
+                f"an interval's probability must lie between 0 and 1; got {interval}"
+            )
+        self.tally = Tally()
+        self._posterior = posterior
+        self._design = Design(posterior.study, response=False, on_outside=self.tally.count_outside)
+        self._tails = np.array([(1 - interval) / 2, (1 + interval) / 2])
+        outcome = posterior.outcome
+        self._most_rows = max(
+            1, min(BATCH_ROWS, MOST_NUMBERS // (outcome.parts * posterior.study.d))
+        )
+        self._mean, self._covariance = outcome.mean(), outcome.covariance()
+
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch with the same rows; those with a missing value that the study does not impute are null."""
+        blocks = [self._block(block.T) for block in self._design.blocks(batch, self._most_rows)]
+        columns = np.concatenate(blocks, axis=1) if blocks else np.empty((len(FIELDS), 0))
+        return pa.record_batch(
+            [pa.array(column, pa.float64(), from_pandas=True) for column in columns], list(FIELDS)
+        )
+
+    def _block(self, rows: Array) -> Array:
+        complete = ~np.isnan(rows).any(axis=1)
+        missing = len(rows) - int(complete.sum())
+        if missing and self._posterior.study.missing == "refuse":
+            raise TableError(
+                "the table has missing values, and the study refuses them: fill them before predicting"
+            )
+        self.tally.rows += len(rows)
+        self.tally.incomplete += missing
+        found = np.full((len(FIELDS), len(rows)), np.nan)
+        if complete.any():
+            found[:, complete] = self._predict(rows[complete])
+        return found
+
+    def _predict(self, rows: Array) -> Array:
+        """The fields of complete rows, (field, row)."""
+        outcome, pooled = self._posterior.outcome, self._posterior.pooled
+        middle, half = self._posterior.study.response.mapping
+        matrix, offset = half * rows, np.full(len(rows), middle)
+        known = _variances(matrix, self._covariance)
+        residual = np.full(len(rows), half**2 * outcome.residual_variance())
+        sampling = (
+            np.full(len(rows), np.nan)
+            if pooled is None
+            else np.minimum(_variances(matrix, pooled.sampling), known)
+        )
+        mean_low, mean_high = outcome.quantiles(self._tails, matrix, offset).T
+        low, high = outcome.quantiles(self._tails, matrix, offset, half).T
+        mean, sd = matrix @ self._mean + offset, np.sqrt(known + residual)
+        return np.stack(
+            [
+                mean,
+                np.sqrt(known),
+                mean_low,
+                mean_high,
+                sd,
+                low,
+                high,
+                residual,
+                sampling,
+                known - sampling,
+            ]
+        )
+
+
+def _variances(matrix: Array, covariance: Array) -> Array:
+    variances: Array = np.einsum("ia,ab,ib->i", matrix, covariance, matrix, optimize=True)
+    return variances
+
+
+def predict(posterior: Posterior, source: object, interval: float) -> pa.Table:
+    """Predict every row of a table that fits into memory."""
+    predictor = Predictor(posterior, interval)
+    batches = [predictor.batch(batch) for batch in table_for(posterior, source).batches()]
+    return pa.Table.from_batches(batches, pa.schema([(name, pa.float64()) for name in FIELDS]))
+
+
+def predict_to(
+    path: Path,
+    posterior: Posterior,
+    source: object,
+    interval: float = 0.9,
+    *,
+    keep: Sequence[str] = (),
+    on_rows: Callable[[int], None] = lambda _rows: None,
+) -> Tally:
+    """Predict batch by batch into a Parquet or CSV file, beside the columns to `keep`; memory does not grow with the rows."""
+    if path.suffix not in SUFFIXES:
+        raise PosteriorError(
+            f"a file of predictions must end in {' or '.join(SUFFIXES)}; got {path.name!r}"
+        )
+    if taken := set(keep) & set(FIELDS):
+        raise TableError(
+            f"keep: {min(taken)!r} is the name of a prediction; rename that column of the table"
+        )
+    predictor = Predictor(posterior, interval)
+    table = table_for(posterior, source, keep)
+    with whole_file(path) as file, _writer(path.suffix, file) as write:
+        for batch in table.batches():
+            kept = batch.select(list(keep))
+            found = predictor.batch(batch)
+            write(pa.record_batch([*kept.columns, *found.columns], [*keep, *FIELDS]))
+            on_rows(batch.num_rows)
+        if not predictor.tally.rows:
+            empty = pa.schema(
+                [
+                    *((name, pa.string()) for name in keep),
+                    *((name, pa.float64()) for name in FIELDS),
+                ]
+            )
+            write(pa.RecordBatch.from_pylist([], empty))
+    return predictor.tally
+
+
+def table_for(posterior: Posterior, source: object, keep: Sequence[str] = ()) -> Table:
+    """The table to predict from: the study's features, which need no response beside them, and the columns to keep."""
+    features = [feature.name for feature in posterior.study.features]
+    return table_of(source, posterior.study, list(dict.fromkeys([*features, *keep])))
+
+
+@contextmanager
+def _writer(suffix: str, file: BinaryIO) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """What writes batches to a file, of the schema that the first one has."""
+    opened: list[pq.ParquetWriter | pyarrow.csv.CSVWriter] = []
+    schema: list[pa.Schema] = []
+
+    def write(batch: pa.RecordBatch) -> None:
+        if not opened:
+            schema.append(batch.schema)
+            opened.append(
+                (pq.ParquetWriter if suffix == ".parquet" else pyarrow.csv.CSVWriter)(
+                    file, batch.schema
+                )
+            )
+        opened[0].write_batch(batch.cast(schema[0]))
+
+    try:
+        yield write
+    finally:
+        for writer in opened:
+            writer.close()

@@ -1,0 +1,158 @@
+"""Posterior files: Parquet, with the facts as JSON in its metadata. Nothing in a file names code."""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
+from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.errors import PosteriorError, StudyError
+from tacit.files import write_whole
+from tacit.study import Study
+
+KEY = b"tacit-posterior"
+VERSION = 1
+PosteriorT = TypeVar("PosteriorT", bound=Posterior)
+
+
+def save(posterior: Posterior, path: Path) -> None:
+    """Write the file; it appears whole or not at all."""
+    columns, facts = _pack(posterior.outcome)
+    facts |= {
+        "version": VERSION,
+        "study": posterior.study.document(),
+        "method": posterior.method,
+        "contributions": [asdict(contribution) for contribution in posterior.contributions],
+        "caveat": posterior.caveat,
+        "seed": posterior.seed,
+        "warmup": posterior.warmup,
+        "options": posterior.options,
+        "software": posterior.software,
+        "pooled": None if posterior.pooled is None else _plain(posterior.pooled),
+    }
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)}), buffer)
+    write_whole(path, buffer.getvalue().to_pybytes())
+
+
+def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
+    """Read the file strictly enough that a damaged one is refused in one sentence."""
+    try:
+        table = pq.read_table(path)
+        facts = json.loads((table.schema.metadata or {})[KEY])
+        if facts["version"] != VERSION:
+            raise PosteriorError(
+                f"{path}: its version is {facts['version']}, this Tacit reads {VERSION}"
+            )
+        study = Study.from_document(facts["study"])
+        return cls(
+            study=study,
+            method=str(facts["method"]),
+            outcome=_unpack(table, facts, study.d),
+            contributions=tuple(
+                Contribution(**contribution) for contribution in facts["contributions"]
+            ),
+            caveat=str(facts["caveat"]),
+            seed=facts["seed"],
+            warmup=facts["warmup"],
+            options=str(facts["options"]),
+            software=str(facts["software"]),
+            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
+        )
+    except OSError as error:
+        reason = (
+            "there is no such file"
+            if isinstance(error, FileNotFoundError)
+            else error.strerror or "it is not a Parquet file"
+        )
+        raise PosteriorError(f"cannot read the posterior {str(path)!r}: {reason}") from None
+    except (pa.ArrowException, KeyError, ValueError, TypeError, StudyError):
+        raise PosteriorError(
+            f"{str(path)!r} is not a posterior that `tacit fit` wrote, or is damaged"
+        ) from None
+
+
+def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns of the table, and facts."""
+    if isinstance(outcome, Student):
+        scale = None if outcome.scale is None else outcome.scale.tolist()
+        degrees = None if math.isinf(outcome.degrees) else outcome.degrees
+        closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
+        return {"chain": pa.nulls(0, pa.int32())}, {
+            "closed_form": closed | {"noise_variance": outcome.noise_variance}
+        }
+    if isinstance(outcome, Mixture):
+        parts = _plain(outcome)
+        parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
+        return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
+    chains, draws, d = outcome.theta.shape
+    columns: dict[str, Any] = {
+        "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
+        "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
+        "noise_variance": outcome.noise_variance.reshape(-1),
+    }
+    columns |= {f"theta[{k}]": outcome.theta[..., k].reshape(-1) for k in range(d)}
+    rates = {block: rate.tolist() for block, rate in outcome.acceptance.items()}
+    return columns, {"chains": chains, "acceptance": rates}
+
+
+def _plain(record: Mixture | Pooled) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(record).items()
+    }
+
+
+def _pooled(parts: dict[str, Any], d: int) -> Pooled:
+    gram, sampling = (
+        np.array(parts[name], dtype=float).reshape(d, d) for name in ("gram", "sampling")
+    )
+    return Pooled(float(parts["rows"]), gram, float(parts["noise_variance"]), sampling)
+
+
+def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
+    if "closed_form" in facts:
+        closed = facts["closed_form"]
+        scale = (
+            None
+            if closed["scale"] is None
+            else np.array(closed["scale"], dtype=float).reshape(d, d)
+        )
+        degrees = math.inf if closed["degrees"] is None else float(closed["degrees"])
+        return Student(
+            np.array(closed["location"], dtype=float).reshape(d),
+            scale,
+            degrees,
+            float(closed["noise_variance"]),
+        )
+    if "mixture" in facts:
+        parts = facts["mixture"]
+        k = len(parts["weights"])
+        shapes = {
+            "weights": (k,),
+            "locations": (k, d),
+            "scales": (k, d, d),
+            "noise_variances": (k,),
+        }
+        weights, locations, covariances, variances = (
+            np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
+        )
+        warning, unshrunk, disagreement = (
+            str(parts["warning"]),
+            float(parts["unshrunk"]),
+            float(parts["disagreement"]),
+        )
+        return Mixture(weights, locations, covariances, variances, warning, unshrunk, disagreement)
+    chains = int(facts["chains"])
+    theta = np.stack(
+        [table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1
+    )
+    rates = {str(block): np.array(rate, dtype=float) for block, rate in facts["acceptance"].items()}
+    return Draws(theta, table["noise_variance"].to_numpy().reshape(chains, -1), rates)

@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all, and are never written over what is read."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from tacit.errors import ReleaseError
+
+
+def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write a file under a temporary name beside its place, make it durable, and move it there."""
+    with whole_file(path, mode=mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A file to write to under a temporary name beside its place; at the end it is made durable and moved there."""
+    path = Path(path)
+    try:
+        descriptor, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part"
+        )
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a valid path"
+        raise ReleaseError(f"cannot write {str(path)!r}: {reason}") from None
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Find out before anything is paid that a release could not be written there."""
+    path = Path(path)
+    try:
+        writable = not path.is_dir() and path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    except (OSError, ValueError):  # a name too long, a folder that may not be entered
+        writable = False
+    if not writable:
+        raise ReleaseError(f"cannot write {str(path)!r}: its folder must exist and be writable")
+
+
+def refuse_overwriting(out: str | Path, read: Iterable[str | Path]) -> None:
+    """Find out before anything is done that what would be written is also what is read, or a ledger or key in use."""
+    if Path(out).resolve() in {Path(path).resolve() for path in read}:
+        raise ReleaseError(f"--out {str(out)!r} would overwrite what is read: choose another")

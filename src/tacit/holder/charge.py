@@ -1,0 +1,94 @@
+"""Charge: what publishing costs, and the order that keeps the promise: pay, durably, then make, store and hand out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tacit.errors import StudyError
+from tacit.holder.ledger import Charge, Ledger
+from tacit.privacy.mechanism import Mechanism
+from tacit.privacy.noise import check_sampler
+from tacit.privacy.scales import ScalesMechanism
+from tacit.privacy.sensitivity import Relation
+from tacit.records import now
+from tacit.release.document import Published
+from tacit.study import Study
+
+Signed = TypeVar("Signed", bound=Published)
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """Who publishes, which data set pays, and how much of the study's budget is spent."""
+
+    holder: str
+    dataset: str = "default"
+    epsilon: float | None = None
+    delta: float | None = None
+
+
+def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMechanism) -> Charge:
+    """What a release of the study costs, as the ledger will state it."""
+    return Charge(
+        id=0,
+        dataset=purpose.dataset,
+        study=study.name,
+        study_hash=study.hash,
+        holder=purpose.holder,
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        mu=mechanism.mu,
+        time=now(),
+        release=None,
+    )
+
+
+def paid(
+    ledger: Ledger,
+    charge: Charge,
+    relation: Relation,
+    make: Callable[[], Made],
+    text: Callable[[Made], str],
+    *,
+    again: bool = False,
+    limit: tuple[float, float] | None = None,
+) -> Made:
+    """What `make` makes, once it is paid for; its text is in the ledger before it is handed out."""
+    check_sampler()
+    number = ledger.charge(charge, relation, again=again, limit=limit)
+    made = make()
+    ledger.record(number, text(made))
+    return made
+
+
+def signer_of(path: str | Path | None) -> Callable[[Signed], Signed]:
+    """What signs a release; the key is read here, so a wrong one is found before anything is paid."""
+    if path is None:
+        return lambda release: release
+    from tacit.release.signature import (  # cryptography is needed for signed releases alone
+        load_key,
+        sign,
+    )
+
+    key = load_key(path)
+    return lambda release: sign(release, key)
+
+
+def refuse_two_stages(study: Study) -> None:
+    """Refuse a study whose scales must be found first."""
+    if study.scales_share is not None:
+        raise StudyError(
+            "this study has two stages (scales_share): publish with --stage scales, "
+            "then publish for the study that `tacit scales` makes of all holders' scales"
+        )
+
+
+def refuse_sum(study: Study) -> None:
+    """Refuse a study of which no holder publishes a release of its own."""
+    if study.secure_sum is not None:
+        raise StudyError(
+            "this study publishes a secure sum alone: a share by itself would not be private; "
+            "run it as a federation"
+        )

@@ -1,0 +1,1 @@
+"""Streams: batches that are published and forgotten, under one charge."""

@@ -1,0 +1,6 @@
+"""What crosses the wall: the documents that leave a holder, how they are read, written and signed."""
+
+from tacit.release.scales import ScalesRelease
+from tacit.release.statistics import Release
+
+__all__ = ["Release", "ScalesRelease"]

@@ -1,0 +1,251 @@
+"""What every published document shares: who made it under which guarantee, strict reading, layout, whole files.
+
+Rules of the formats: each only grows, by a new version with its own reader; data never names code; reading is
+strict, so a field that is missing, extra, not finite or out of shape is refused with its own sentence.
+"""
+
+import hashlib
+import json
+import math
+import re
+from datetime import datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from tacit.errors import ReleaseError
+from tacit.files import write_whole
+from tacit.records import Name, Record, explain, must, now
+
+if TYPE_CHECKING:
+    from tacit.privacy.sensitivity import Relation
+    from tacit.study import Study
+
+VERSIONS = (1,)
+MOST_BYTES = 32 * 2**20
+"""Longest document that is read: 512 columns need about 7 MB."""
+
+_LINE = 110
+
+Lattice = Annotated[int, Field(ge=-200, le=100)]
+
+
+class Calibrated(Protocol):
+    """A mechanism as the documents state it; `noise` is a record of the noise on each published part."""
+
+    @property
+    def mu(self) -> float: ...
+    @property
+    def sensitivity(self) -> float: ...
+    @property
+    def multiplier(self) -> float: ...
+    @property
+    def noise(self) -> object: ...
+    @property
+    def lattice(self) -> int: ...
+
+
+class Signature(Record):
+    """Ed25519 signature over the document without it; key and signature in base64."""
+
+    algorithm: Literal["ed25519"]
+    public_key: Annotated[str, Field(max_length=100)]
+    value: Annotated[str, Field(max_length=200)]
+
+
+class Published(Record):
+    """A document that leaves a holder. Each kind states all its fields itself, in their order; every kind has these."""
+
+    kind: ClassVar[str]
+    """What a message calls it."""
+
+    if TYPE_CHECKING:
+        format: str
+        study_hash: str
+        study: Study
+        holder: str
+        relation: Relation
+        epsilon: float
+        delta: float
+        lattice: int
+        simulated: bool
+        created: str
+        signature: Signature | None
+
+    def _check_provenance(self) -> None:
+        _check_time(self.created)
+        must(
+            self.study_hash == self.study.hash,
+            "study_hash does not match the study inside the release: one of them was changed",
+        )
+        must(self.relation == self.study.relation, "relation must be the study's")
+
+    def _check_noise(self, needed: Calibrated, stated: dict[str, float | None]) -> None:
+        """The stated noise must be what the study needs for the stated ε and δ: no less is private, no more is honest."""
+        for part, sd in vars(needed.noise).items():
+            noise = stated[part]
+            must(
+                (sd is None) == (noise is None)
+                and (sd is None or noise is None or math.isclose(noise, sd, rel_tol=1e-6)),
+                f"noise.{part} is impossible: the study at this epsilon and delta needs {sd}",
+            )
+        for field in ("mu", "sensitivity", "multiplier"):
+            must(
+                math.isclose(getattr(self, field), getattr(needed, field), rel_tol=1e-6),
+                f"{field} is impossible: the study at this epsilon and delta gives {getattr(needed, field):.9g}",
+            )
+        must(self.lattice <= needed.lattice, "lattice is coarser than the noise allows")
+
+    # The document.
+
+    def document(self) -> dict[str, Any]:
+        """The document as plain values."""
+        document = self.model_dump(mode="json")
+        document["study"] = self.study.document()
+        return document
+
+    def canonical(self) -> bytes:
+        """What is signed: the document without its signature, in canonical JSON."""
+        document = self.document()
+        del document["signature"]
+        return json.dumps(
+            document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of what is signed: names the document."""
+        return "sha256:" + hashlib.sha256(self.canonical()).hexdigest()
+
+    def to_json(self) -> str:
+        """The document as JSON laid out for a reader: what fits on a line stands on a line."""
+        return _lay_out(self.document()) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a document strictly and, where it is signed, verify the signature."""
+        return cls.from_fields(parse(text))
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Validate the plain values of a document and, where it is signed, verify the signature."""
+        wanted = cls.model_fields["format"].default
+        if fields.get("format") != wanted:
+            raise ReleaseError(f'format must be "{wanted}": this is not a {cls.kind}')
+        version = fields.get("version")
+        if version not in VERSIONS or not isinstance(version, int) or isinstance(version, bool):
+            raise ReleaseError(
+                f"version must be one of {VERSIONS}: this release was written by a newer Tacit, or is damaged"
+            )
+        try:
+            document = cls.model_validate(fields)
+        except ValidationError as error:
+            raise ReleaseError(explain(error)) from None
+        if document.signature is not None:
+            from tacit.release.signature import (
+                verify,  # cryptography is needed for signed documents alone
+            )
+
+            verify(document)
+        return document
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file."""
+        try:
+            with Path(path).open("rb") as file:
+                text = file.read(MOST_BYTES + 1)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a valid path"
+            raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
+        try:
+            return cls.from_json(text)
+        except ReleaseError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the document; the file appears whole or not at all."""
+        write_whole(path, self.to_json())
+
+
+def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[str, Any]:
+    """The fields that say under which guarantee, by what and when a document was made."""
+    stated = ("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier", "lattice")
+    return {field: getattr(mechanism, field) for field in stated} | {
+        "mechanism": sampler,
+        "simulated": simulated,
+        "created": now(),
+        "software": f"tacit {version('tacit-dp')}",
+    }
+
+
+def _check_time(text: str) -> None:
+    try:
+        written = re.fullmatch(
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII
+        ) and datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        written = None
+    must(bool(written), "created must be a time in UTC such as 2026-01-31T09:30:00Z")
+
+
+def check_holder(name: str) -> None:
+    """Refuse, before anything is paid, a holder's name that no release could state."""
+    try:
+        TypeAdapter(Name).validate_python(name, strict=True)
+    except ValidationError as error:
+        raise ReleaseError(f"holder: {explain(error).removeprefix('the document: ')}") from None
+
+
+def _lay_out(value: Any, indent: str = "") -> str:
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not isinstance(value, (dict, list)) or (indent and len(line) <= _LINE):
+        return line
+    inner = indent + "  "
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(name, ensure_ascii=False)}: {_lay_out(item, inner)}"
+            for name, item in value.items()
+        ]
+        return "{\n" + inner + f",\n{inner}".join(items) + f"\n{indent}" + "}"
+    if not any(isinstance(item, (dict, list)) for item in value):
+        return line
+    return (
+        "[\n" + inner + f",\n{inner}".join(_lay_out(item, inner) for item in value) + f"\n{indent}]"
+    )
+
+
+def parse(text: str | bytes) -> dict[str, Any]:
+    """A JSON object with finite numbers and no field twice."""
+    if len(text) > MOST_BYTES:
+        raise ReleaseError(f"a release is at most {MOST_BYTES // 2**20} MB long")
+    try:
+        fields = json.loads(
+            text, parse_constant=_not_finite, parse_float=_finite, object_pairs_hook=_unique
+        )
+    except (ValueError, RecursionError):
+        raise ReleaseError("the release is not valid JSON") from None
+    if not isinstance(fields, dict):
+        raise ReleaseError("a release must be a JSON object")
+    return fields
+
+
+def _not_finite(constant: str) -> NoReturn:
+    raise ReleaseError(f"a release holds finite numbers only, not {constant}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        _not_finite(text[:20])
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ReleaseError("a release must not name a field twice")
+    return fields

@@ -1,0 +1,65 @@
+"""ScalesRelease: the first of two stages, noisy first and second moments of each numeric column without a typical interval.
+
+The rules of the format, reading and writing are those of every document (document.py).
+"""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tacit.errors import StudyError
+from tacit.privacy.scales import MomentNoise
+from tacit.privacy.sensitivity import Relation
+from tacit.records import Name, Number, Positive, Record, must
+from tacit.release.document import Lattice, Published, Signature
+from tacit.study import Study
+
+
+class Moments(Record):
+    """Noisy sums over one column's values u ∈ [−1, 1], as the range maps them: how many there are, Σu and Σu²."""
+
+    name: Name
+    count: Number
+    total: Number
+    square: Number
+
+
+class ScalesRelease(Published):
+    """Noisy moments of one holder's columns for one study of two stages."""
+
+    kind: ClassVar[str] = "release of scales"
+
+    format: Literal["tacit-scales"] = "tacit-scales"
+    version: Literal[1] = 1
+    study_hash: str
+    study: Study
+    holder: Name
+    columns: Annotated[tuple[Moments, ...], Field(strict=False)]
+    relation: Relation
+    epsilon: Positive
+    delta: Positive
+    mu: Positive
+    sensitivity: Positive
+    multiplier: Positive
+    noise: MomentNoise
+    lattice: Lattice
+    mechanism: Name
+    simulated: bool
+    created: str
+    software: Name
+    signature: Signature | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._check_provenance()
+        names = tuple(feature.name for feature in self.study.scaled)
+        must(
+            tuple(column.name for column in self.columns) == names,
+            "columns must be the study's numeric features without typical, in order",
+        )
+        try:
+            needed = self.study.scales_mechanism(self.epsilon, self.delta)
+        except StudyError as error:
+            raise ValueError(str(error)) from None
+        self._check_noise(needed, self.noise.model_dump())
+        return self

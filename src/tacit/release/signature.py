@@ -1,0 +1,91 @@
+"""Ed25519 signatures on published documents: who published is then proven, not claimed."""
+
+import base64
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from tacit.errors import SignatureError
+from tacit.files import write_whole
+from tacit.release.document import Published, Signature
+
+try:
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+        load_pem_private_key,
+    )
+except ModuleNotFoundError:  # pragma: no cover
+    raise SignatureError(
+        "signed releases need the cryptography package: pip install 'tacit[sign]'"
+    ) from None
+
+Document = TypeVar("Document", bound=Published)
+
+
+def new_key(path: str | Path) -> str:
+    """Write a new private key, readable by its owner alone, and return the public key in base64."""
+    path = Path(path)
+    if os.path.lexists(path):
+        raise SignatureError(f"{str(path)!r} exists already: a key is never overwritten")
+    key = Ed25519PrivateKey.generate()
+    write_whole(
+        path,
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        mode=0o600,
+    )
+    return _public(key)
+
+
+def load_key(path: str | Path) -> Ed25519PrivateKey:
+    """Read a private key."""
+    try:
+        key = load_pem_private_key(Path(path).read_bytes(), password=None)
+    except OSError as error:
+        raise SignatureError(f"cannot read the key {str(path)!r}: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SignatureError(
+            f"{str(path)!r} is not an unencrypted Ed25519 private key: make one with `tacit key new`"
+        )
+    return key
+
+
+def sign(release: Document, key: Ed25519PrivateKey) -> Document:
+    """The release with a signature by `key`."""
+    value = base64.b64encode(key.sign(release.canonical())).decode()
+    signature = Signature(algorithm="ed25519", public_key=_public(key), value=value)
+    return release.model_copy(update={"signature": signature})
+
+
+def verify(release: Published) -> str:
+    """Check a release's signature and return the public key that made it; whose key that is, the reader must know."""
+    if release.signature is None:
+        raise SignatureError(f"the release of {release.holder!r} is not signed")
+    try:
+        key = Ed25519PublicKey.from_public_bytes(_decode(release.signature.public_key))
+        key.verify(_decode(release.signature.value), release.canonical())
+    except (InvalidSignature, ValueError):
+        raise SignatureError(
+            f"the signature of the release of {release.holder!r} does not verify: it was changed after signing"
+        ) from None
+    return release.signature.public_key
+
+
+def _decode(text: str) -> bytes:
+    value = base64.b64decode(text, validate=True)
+    if base64.b64encode(value).decode() != text:
+        raise ValueError("base64 with stray bits")
+    return value
+
+
+def _public(key: Ed25519PrivateKey) -> str:
+    return base64.b64encode(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()

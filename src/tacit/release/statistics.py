@@ -1,0 +1,185 @@
+"""Release: everything that leaves a holder, as one small JSON document a person can read.
+
+The rules of the format, reading and writing are those of every document (document.py).
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from tacit.errors import StudyError
+from tacit.privacy.mechanism import Mechanism, Noise, Shape
+from tacit.privacy.sensitivity import Relation
+from tacit.records import Name, Number, Positive, must
+from tacit.release.document import Lattice, Published, Signature, provenance
+from tacit.study import Study
+
+
+class Release(Published):
+    """Noisy statistics of one holder for one study. `xtx` and `xty` are in the study's scaled units."""
+
+    kind: ClassVar[str] = "release"
+
+    format: Literal["tacit-release"] = "tacit-release"
+    version: Literal[1] = 1
+    study_hash: str
+    study: Study
+    holder: Name
+    n: Annotated[int, Field(ge=0, lt=2**63)] | Number | None
+    xtx: Annotated[
+        tuple[Annotated[tuple[Number, ...], Field(strict=False)], ...], Field(strict=False)
+    ]
+    xty: Annotated[tuple[Number, ...], Field(strict=False)]
+    yty: Number | None
+    smallest_eigenvalue: Number | None
+    relation: Relation
+    epsilon: Positive
+    delta: Positive
+    mu: Positive
+    sensitivity: Positive
+    multiplier: Positive
+    noise_shape: Shape
+    noise: Noise
+    lattice: Lattice
+    mechanism: Name
+    simulated: bool
+    created: str
+    software: Name
+    survivors: Annotated[int, Field(ge=2)] | None = None
+    signature: Signature | None = None
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        mechanism: Mechanism,
+        steps: Sequence[int],
+        n: int | None,
+        *,
+        holder: str,
+        drawn_by: str,
+        simulated: bool = False,
+        survivors: int | None = None,
+    ) -> Self:
+        """The release that states noisy statistics, whole lattice steps in the order of the mechanism's layout.
+
+        `n` is the exact number of rows, where the study publishes that; `drawn_by` says what made the noise.
+        """
+        noisy = [from_steps(step, mechanism.lattice) for step in steps]
+        parts = mechanism.layout.divided(noisy)
+        return cls(
+            study_hash=study.hash,
+            study=study.resolved(),
+            holder=holder,
+            xtx=_symmetric(parts["xtx_diagonal"], parts.get("xtx_off_diagonal", [])),
+            xty=tuple(parts["xty"]),
+            yty=next(iter(parts.get("yty", [])), None),
+            n=_count(study, parts.get("count", []), n),
+            smallest_eigenvalue=next(iter(parts.get("eigenvalue", [])), None),
+            noise_shape=mechanism.shape,
+            noise=mechanism.noise,
+            survivors=survivors,
+            **provenance(mechanism, drawn_by, simulated=simulated),
+        )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        d = self.study.d
+        self._check_provenance()
+        must(
+            len(self.xtx) == d and all(len(row) == d for row in self.xtx),
+            f"xtx must be {d} by {d}, as the study has {d} columns",
+        )
+        must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
+        must(
+            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            "xtx must be symmetric",
+        )
+        must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")
+        must(
+            (self.yty is not None) == self.study.response_square,
+            "yty must be there exactly when the study publishes it",
+        )
+        must(
+            (self.smallest_eigenvalue is not None) == self.study.release.smallest_eigenvalue,
+            "smallest_eigenvalue must be there exactly when the study publishes it",
+        )
+        must(
+            (self.survivors is None) == (self.study.secure_sum is None),
+            "survivors must be there exactly in a secure sum",
+        )
+        must(
+            (self.n is None) == (self.study.count == "withheld"),
+            "n must be there exactly when the study publishes it",
+        )
+        must(
+            self.study.count == "noisy" or self.n is None or isinstance(self.n, int),
+            "n must be a whole number, zero or more",
+        )
+        try:
+            needed = (
+                self.study.mechanism(self.epsilon, self.delta)
+                if self.study.secure_sum is None
+                else self._needed_in_sum()
+            )
+        except StudyError as error:
+            raise ValueError(str(error)) from None
+        self._check_noise(needed, self.noise.model_dump())
+        return self
+
+    def _needed_in_sum(self) -> Mechanism:
+        """The noise of those who stayed in a secure sum; they all spend what the study says."""
+        agreed, survivors = self.study.secure_sum, self.survivors or 0
+        must(
+            agreed is not None and agreed.least <= survivors <= len(agreed.holders),
+            "survivors must be as many as the study allows",
+        )
+        must(
+            (self.epsilon, self.delta) == (self.study.epsilon, self.study.delta),
+            "epsilon and delta must be the study's in a secure sum",
+        )
+        return self.study.summed(survivors)
+
+    def document(self) -> dict[str, Any]:
+        """The document as plain values; only that of a secure sum names survivors."""
+        document = super().document()
+        if self.survivors is None:
+            del document["survivors"]
+        return document
+
+    # Arrays for the analyst.
+
+    @cached_property
+    def gram(self) -> NDArray[np.float64]:
+        """Noisy X'X as an array."""
+        return np.array(self.xtx)
+
+    @cached_property
+    def moment(self) -> NDArray[np.float64]:
+        """Noisy X'y as an array."""
+        return np.array(self.xty)
+
+
+def from_steps(steps: int, lattice: int) -> float:
+    """A whole number of lattice steps as a float."""
+    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+
+
+def _symmetric(diagonal: list[float], above: list[float]) -> tuple[tuple[float, ...], ...]:
+    """A symmetric matrix from its diagonal and what is above it, row by row."""
+    matrix = np.diag(diagonal)
+    upper = np.triu_indices(len(diagonal), 1)
+    matrix[upper] = above
+    matrix.T[upper] = above
+    return tuple(map(tuple, matrix.tolist()))
+
+
+def _count(study: Study, noisy: list[float], n: int | None) -> int | float | None:
+    """The number of rows as the study publishes it."""
+    if study.count == "withheld":
+        return None
+    return noisy[0] if study.count == "noisy" else n
