@@ -120,7 +120,7 @@ def holders_of(study: Study, x: np.ndarray, y: np.ndarray, holders: int) -> list
     return [statistics_of(study, table_of(part, study).batches()) for part in parts]
 
 
-def collection_of(study: Study, statistics: list[Statistics], rng: np.random.Generator):
+def collection_of(study: Study, statistics: list[Statistics], rng: np.random.Generator):  # noqa: ANN201
     sampler = seeded(rng)
     releases = [
         privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(statistics)

@@ -106,7 +106,7 @@ def with_intercept(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior
         for j, part in enumerate(np.array_split(table, holders))
     ]
     evidence = collect(releases, allow_simulated=True).evidence
-    assert evidence.constant
+    assert evidence.constant  # noqa: S101 - what these cells are about
     return evidence, Prior.weak(d)
 
 
@@ -127,7 +127,7 @@ def measure(cell: Cell, sampler: str) -> tuple[str, bool]:
     begin = time.perf_counter()
     draws = METHOD.fit(evidence, prior, settings)
     seconds = time.perf_counter() - begin
-    assert isinstance(draws, Draws)
+    assert isinstance(draws, Draws)  # noqa: S101 - samplers give draws
     size, rhat = worst(draws.theta, draws.noise_variance)
     met = rhat < 1.01 and size > 400 and size / seconds >= LEAST_RATE.get(cell, 0.0)
     line = f"{cell[0]:<11}{sampler:<12}{cell[1]:>4}{cell[2]:>4}{size:>10.0f}{rhat:>9.4f}{seconds:>10.1f}{size / seconds:>12.1f}"
@@ -157,7 +157,7 @@ def nuts(
         )
         kernel = blackjax.nuts(density, **adapted.parameters)
 
-        def draw(state, key):
+        def draw(state, key):  # noqa: ANN001, ANN202
             key_step, key_theta = random.split(key)
             state, info = kernel.step(key_step, state)
             point = point_at(state.position, framed)

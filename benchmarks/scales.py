@@ -146,12 +146,7 @@ def main() -> None:
                 + f"{gain:>+10.4f}"
             )
             print(lines[-1], file=sys.stderr, flush=True)
-    print(
-        "\n"
-        + f"{'fill':>5}{'epsilon':>9}"
-        + "".join(f"{way:>12}" for way in ways)
-        + f"{'gain':>10}"
-    )
+    print(f"\n{'fill':>5}{'epsilon':>9}" + "".join(f"{way:>12}" for way in ways) + f"{'gain':>10}")
     print("\n".join(lines))
     print("gain: share 0.1 over one; " + ("bars met" if met else "bars missed"))
     sys.exit(0 if met or not options.check else 1)

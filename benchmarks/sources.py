@@ -107,7 +107,7 @@ def measure(what: str, address: str, rows: int) -> dict[str, float]:
     return result
 
 
-def study() -> Any:
+def study() -> Any:  # noqa: ANN401
     """The agreement that is measured: every range is ±3."""
     from tacit import Study
 
@@ -123,7 +123,7 @@ def study() -> Any:
     )
 
 
-def table(address: str, rows: int) -> Any:
+def table(address: str, rows: int) -> Any:  # noqa: ANN401
     """The first rows of a source: what `publish` would take."""
     from tacit import sql_table
     from tacit.rows.table import Table, table_of
@@ -297,7 +297,7 @@ def spark(rows: int) -> bool:
     session = builder.getOrCreate()
     agreement = study()
 
-    def frame(count: int) -> Any:
+    def frame(count: int) -> Any:  # noqa: ANN401
         columns = [
             f"hash(id, {k}) / 715827882.7D AS {name}" for k, name in enumerate(COLUMNS)
         ]  # even on ±3

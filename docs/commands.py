@@ -21,7 +21,7 @@ words. [Exit codes](files.md#exit-codes). Completion: `tacit --install-completio
 SHARED = {"quiet", "help"}
 
 
-def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's commands have no public class
     """Every command with its whole name, groups opened."""
     if hasattr(command, "commands"):
         for inner in command.commands.values():
@@ -30,7 +30,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
-def section(name: str, command: Any) -> str:
+def section(name: str, command: Any) -> str:  # noqa: ANN401
     """A command's help and its parameters as a table."""
     lines = [f"## `{name}`", "", (command.help or "").strip(), ""]
     rows = [row(parameter) for parameter in command.params if parameter.name not in SHARED]
@@ -39,7 +39,7 @@ def section(name: str, command: Any) -> str:
     return "\n".join(lines)
 
 
-def row(parameter: Any) -> str:
+def row(parameter: Any) -> str:  # noqa: ANN401
     """One argument or option."""
     if parameter.param_type_name == "option":
         needed = " (needed)" if parameter.required else ""
@@ -53,7 +53,7 @@ def row(parameter: Any) -> str:
     return f"| {names} | {text}{default} |"
 
 
-def _is_told(option: Any) -> bool:
+def _is_told(option: Any) -> bool:  # noqa: ANN401
     return not (option.is_flag or option.default in (None, (), []) or callable(option.default))
 
 

@@ -10,7 +10,7 @@ _INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL
 _BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 
 
-def on_page_content(content: str, **_context: Any) -> str:
+def on_page_content(content: str, **_context: Any) -> str:  # noqa: ANN401
     """Replace every formula of a rendered page."""
     content = _INLINE.sub(lambda found: convert(html.unescape(found[1])), content)
     return _BLOCK.sub(

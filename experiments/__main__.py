@@ -123,7 +123,7 @@ def simulated_parts(
     return found
 
 
-def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:
+def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401 - a Report, imported late
     """Errors on simulated data."""
     from experiments.reports import simulated
 
@@ -133,7 +133,7 @@ def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:
     return simulated(stored(options, "simulated", parts), settings, times)
 
 
-def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:
+def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
     """Distances to the non-private posterior."""
     from experiments.mmd import distances
     from experiments.reports import mmd
@@ -144,7 +144,7 @@ def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:
     return mmd(stored(options, "mmd", [found]), shared)
 
 
-def run_real(options: argparse.Namespace, settings: Settings) -> Any:
+def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
     """Errors on public data."""
     from experiments.data import FILES, available
     from experiments.real import run_parts
@@ -167,7 +167,7 @@ def run_real(options: argparse.Namespace, settings: Settings) -> Any:
     )
 
 
-def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:
+def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
     """Times, on one core."""
     from experiments.reports import runtimes
     from experiments.runtimes import TIMED, run_parts
@@ -177,7 +177,7 @@ def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:
     return runtimes(stored(options, "runtimes", found), settings)
 
 
-def run_audit(options: argparse.Namespace, settings: Settings) -> Any:
+def run_audit(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
     """The true ε."""
     from experiments.audit import audited
     from experiments.reports import audit

@@ -115,7 +115,7 @@ def stacked(
 
 
 @partial(jax.jit, static_argnames="kernel")
-def start(kernel: Kernel[Any, Any], key: jax.Array, problems: Any) -> tuple[jax.Array, Any]:
+def start(kernel: Kernel[Any, Any], key: jax.Array, problems: Any) -> tuple[jax.Array, Any]:  # noqa: ANN401 - any pytree
     """Key and state of every chain."""
     key_init, key_steps = random.split(key)
     count = jax.tree.leaves(problems)[0].shape[0]
@@ -126,12 +126,16 @@ def start(kernel: Kernel[Any, Any], key: jax.Array, problems: Any) -> tuple[jax.
 
 @partial(jax.jit, static_argnames=("kernel", "thin"))
 def advance(
-    kernel: Kernel[Any, Any], thin: int, chunk: Any, carry: Any, problems: Any
+    kernel: Kernel[Any, Any],
+    thin: int,
+    chunk: Any,  # noqa: ANN401
+    carry: Any,  # noqa: ANN401
+    problems: Any,  # noqa: ANN401
 ) -> tuple[Any, jax.Array]:
     """Run all chains through a chunk; gives states and sums, and θ after every `thin` iterations."""
     keys, moments, gain, weight = chunk
 
-    def iteration(carry: Any, now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, None]:
+    def iteration(carry: Any, now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, None]:  # noqa: ANN401
         states, sums = carry
         moment, gain, weight = now
         step_keys = jax.vmap(random.fold_in, (0, None))(keys, moment)
@@ -140,7 +144,7 @@ def advance(
         new = theta, theta[:, :, None] * theta[:, None, :], states.noise_variance, info.acceptance
         return (states, jax.tree.map(lambda total, value: total + weight * value, sums, new)), None
 
-    def block(carry: Any, now: Any) -> tuple[Any, jax.Array]:
+    def block(carry: Any, now: Any) -> tuple[Any, jax.Array]:  # noqa: ANN401
         carry, _ = jax.lax.scan(iteration, carry, now)
         return carry, carry[0].theta
 
@@ -148,7 +152,7 @@ def advance(
     return jax.lax.scan(block, carry, each)
 
 
-def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chains:
+def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chains:  # noqa: ANN401 - any pytree
     """One chain of every problem."""
     keep_compilations()
     with double_precision():
@@ -186,7 +190,7 @@ def chunks_of(plan: Plan) -> list[tuple[jax.Array, ...]]:
     ]
 
 
-def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:
+def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:  # noqa: ANN401 - any pytree
     """Sums of θ, θθ', σ² and acceptance, at zero."""
     count, d = states.theta.shape
     return tuple(
@@ -195,7 +199,7 @@ def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:
     )
 
 
-def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, Any]:
+def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, Any]:  # noqa: ANN401 - any pytree
     """What runs chunks of every length that occurs, and under 0 what starts chains; `problems` may be shapes alone."""
     key = random.key(plan.seed)
     keys, states = jax.eval_shape(partial(start, kernel), key, problems)
@@ -208,7 +212,7 @@ def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, A
     return found | {0: start.lower(kernel, key, problems).compile()}
 
 
-def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> None:
+def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> None:  # noqa: ANN401 - any pytree
     """Put into the compilation cache what `sample` needs for so many problems of the shape of these."""
     keep_compilations()
     with double_precision():

@@ -66,7 +66,7 @@ def prepared(folder: Path, name: str) -> tuple[Array, Array]:
         table = np.nan_to_num(table[:AIR_ROWS, :AIR_COLUMNS])
     if name == "3droad":
         table = table[:, 1:]
-    if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
+    if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():  # noqa: PLR2004
         raise DataError(
             f"--data: {path.name} must hold numbers alone, separated by commas, without a header"
         )

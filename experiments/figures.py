@@ -28,7 +28,7 @@ def figure_of(
     across: int,
     labels: tuple[str, str],
     floors: Mapping[str, float] | None = None,
-) -> Any:
+) -> Any:  # noqa: ANN401
     """Panels by title, so many in a row; `floors` are dashed lines, by title."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ def figure_of(
     return figure
 
 
-def draw(axis: Any, panel: Panel) -> None:
+def draw(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib has no types of its own
     """Lines and bands of one panel."""
     for method, points in panel.items():
         colour, marker = STYLES[method]
@@ -73,7 +73,7 @@ def draw(axis: Any, panel: Panel) -> None:
         axis.fill_between(where, found[:, 1], found[:, 2], color=colour, alpha=0.15, linewidth=0)
 
 
-def save(figure: Any, folder: Path, name: str) -> None:
+def save(figure: Any, folder: Path, name: str) -> None:  # noqa: ANN401
     """As SVG and PNG, without dates, so that the same results give the same files."""
     from matplotlib import rc_context
 

@@ -199,7 +199,10 @@ def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:
 
 
 def diagnosed(
-    evidence: Evidence, rows: Split, sampler: Any, settings: Settings
+    evidence: Evidence,
+    rows: Split,
+    sampler: Any,  # noqa: ANN401
+    settings: Settings,
 ) -> dict[str, float]:
     """The worst R-hat and effective size over θ and σ², and the test error of the posterior mean, of each chain and of all."""
     half = settings[f"mixing_{sampler}"] // 2

@@ -37,7 +37,7 @@ TIMED = {
 }
 
 
-def problem_of(sampler: Sampler, d: int, holders: int, settings: Settings) -> Any:
+def problem_of(sampler: Sampler, d: int, holders: int, settings: Settings) -> Any:  # noqa: ANN401 - any pytree
     """The problem at one (d, J)."""
     x, y, truth = simulated_rows(settings["seed"], d, 0, settings["rows"])
     statistics, budget = statistics_of(x, y, holders), Budget(1.0, 1 / settings["rows"])

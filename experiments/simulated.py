@@ -84,8 +84,8 @@ def chains_part(
         problems, stretch = problems_of(method, d, holders, settings)
         chains = sample(SAMPLERS[method], problems, stretch, plan_of(method, settings, on_progress))
         parts.append(record(scored(method, d, holders, settings, chains)))
-        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32 if d > 2 else np.float64)[
-            :, :: 1 if d == 2 else 10
+        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32 if d > 2 else np.float64)[  # noqa: PLR2004
+            :, :: 1 if d == 2 else 10  # noqa: PLR2004
         ]
         seconds.append(chains.seconds)
     return joined(parts) | kept | {"seconds": np.array(seconds)}

@@ -282,7 +282,7 @@ def test_another_process_cannot_charge_the_budget():
 def test_a_pickled_budget_is_sealed_and_a_pickled_model_still_predicts():
     frame, y = rows(count=200)
     found = estimator(budget=tacit.Budget(epsilon=2.0, delta=DELTA)).fit(frame, y)
-    loaded = pickle.loads(pickle.dumps(found))
+    loaded = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert_array_equal(loaded.predict(frame), found.predict(frame))
     assert loaded.budget.charges == found.budget.charges
     with pytest.raises(BudgetError, match="came from a pickle and is sealed"):

@@ -436,7 +436,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
 
     def replace_watched(self, target):
         seen.append((self.name, Path(self).read_text(encoding="utf-8"), path.exists()))
-        os.replace(self, target)
+        os.replace(self, target)  # noqa: PTH105
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", replace_watched)

@@ -4,28 +4,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit.analyst.collection import Collection, collect
-    from tacit.analyst.fit import fit
-    from tacit.analyst.follow import Follower
-    from tacit.analyst.methods.method import Settings
-    from tacit.analyst.posterior.posterior import Posterior
-    from tacit.analyst.prior import Prior
-    from tacit.analyst.typical import fix_scales
-    from tacit.budget import Budget
-    from tacit.errors import TacitError
-    from tacit.estimator import PrivateBayesianRegression
-    from tacit.holder.ledger import Ledger
-    from tacit.holder.publish import publish
-    from tacit.holder.scales import publish_scales
-    from tacit.holder.stream.publish import Report, stream
-    from tacit.plan import Guess, forecast
-    from tacit.release.scales import ScalesRelease
-    from tacit.release.statistics import Release
-    from tacit.rows.sql import sql_table
-    from tacit.simulation import simulate
-    from tacit.study.columns import Feature, Response
-    from tacit.study.study import ReleaseForm, SecureSum, Study
-    from tacit.study.terms import Factor, Term
+    from tacit.analyst.collection import Collection as Collection
+    from tacit.analyst.collection import collect as collect
+    from tacit.analyst.fit import fit as fit
+    from tacit.analyst.follow import Follower as Follower
+    from tacit.analyst.methods.method import Settings as Settings
+    from tacit.analyst.posterior.posterior import Posterior as Posterior
+    from tacit.analyst.prior import Prior as Prior
+    from tacit.analyst.typical import fix_scales as fix_scales
+    from tacit.budget import Budget as Budget
+    from tacit.errors import TacitError as TacitError
+    from tacit.estimator import PrivateBayesianRegression as PrivateBayesianRegression
+    from tacit.holder.ledger import Ledger as Ledger
+    from tacit.holder.publish import publish as publish
+    from tacit.holder.scales import publish_scales as publish_scales
+    from tacit.holder.stream.publish import Report as Report
+    from tacit.holder.stream.publish import stream as stream
+    from tacit.plan import Guess as Guess
+    from tacit.plan import forecast as forecast
+    from tacit.release.scales import ScalesRelease as ScalesRelease
+    from tacit.release.statistics import Release as Release
+    from tacit.rows.sql import sql_table as sql_table
+    from tacit.simulation import simulate as simulate
+    from tacit.study.columns import Feature as Feature
+    from tacit.study.columns import Response as Response
+    from tacit.study.study import ReleaseForm as ReleaseForm
+    from tacit.study.study import SecureSum as SecureSum
+    from tacit.study.study import Study as Study
+    from tacit.study.terms import Factor as Factor
+    from tacit.study.terms import Term as Term
 
 _HOMES = {
     "Budget": "tacit.budget",
@@ -58,10 +65,7 @@ _HOMES = {
     "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream.publish",
 }
-__all__ = [  # noqa: PLE0604 - the names above, which a test compares with the imports
-    *_HOMES,
-    "__version__",
-]
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - all of them are strings
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -81,14 +81,14 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        ranges: Any = None,
-        response_range: Any = None,
+        ranges: Any = None,  # noqa: ANN401
+        response_range: Any = None,  # noqa: ANN401
         *,
         fit_intercept: bool = True,
         relation: Relation = "replace-one",
-        prior: Any = "weak",
+        prior: Any = "weak",  # noqa: ANN401
         budget: Budget | None = None,
-        random_state: Any = None,
+        random_state: Any = None,  # noqa: ANN401
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -100,7 +100,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.budget = budget
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
         """Spend (ε, δ) on the rows and infer the posterior."""
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         study = self._study()
@@ -118,7 +118,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.sigma_ = self.posterior_.residual_sd()
         return self
 
-    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:  # noqa: ANN401, N803
         """Mean of the response at each row and, if asked for, its standard deviation: of coefficients and residual together."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
@@ -237,7 +237,7 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         twin._unlimited_fits = self._fits
         return twin
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
         return tags
@@ -250,14 +250,14 @@ def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBa
     )
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: Any) -> np.random.Generator:  # noqa: ANN401
     """A generator from an int, a RandomState or a Generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
-def _pair(bounds: Any) -> list[float]:
+def _pair(bounds: Any) -> list[float]:  # noqa: ANN401
     try:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):

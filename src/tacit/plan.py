@@ -77,7 +77,7 @@ def epsilon_for(
     low, high = EPSILON_RANGE[0], 20.0
     if _widest(study, rows, high, guess) > width:
         return None
-    while high / low > 1.01:
+    while high / low > 1.01:  # noqa: PLR2004
         middle = float(np.sqrt(low * high))
         low, high = (
             (low, middle) if _widest(study, rows, middle, guess) <= width else (middle, high)

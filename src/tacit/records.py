@@ -32,7 +32,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def must(holds: bool, rule: str) -> None:
+def must(holds: bool, rule: str) -> None:  # noqa: FBT001
     """Refuse a record, while it is validated, that breaks a rule."""
     if not holds:
         raise ValueError(rule)

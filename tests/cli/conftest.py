@@ -21,7 +21,7 @@ def house(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def tacit(house, monkeypatch, capsys):
+def tacit(house, monkeypatch, capsys):  # noqa: ARG001
     """Run the command in this process: gives its exit code, output and error output."""
 
     def run(*arguments):

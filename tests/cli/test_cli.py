@@ -16,7 +16,7 @@ from tacit.release import Release
 from tacit.release.signature import verify
 from tacit.study import Study
 
-SECRET = "SECRET7731"
+SECRET = "SECRET7731"  # noqa: S105
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 

@@ -33,7 +33,7 @@ from tacit.rows.table import table_of
 from tacit.simulation import simulate
 from tacit.study import Study
 
-SECRET = "SECRET7731"
+SECRET = "SECRET7731"  # noqa: S105
 PROFILE = settings(
     derandomize=True,
     phases=[Phase.generate],
@@ -164,7 +164,7 @@ class Edited(bytes):
     def __new__(cls, content, edits):
         content = bytearray(content)
         for kind, place, put in edits:
-            place %= len(content) + 1
+            place %= len(content) + 1  # noqa: PLW2901
             if kind == "set":
                 content[place : place + len(put)] = put
             elif kind == "cut":
@@ -246,7 +246,7 @@ def test_broken_study_texts(number):
                 content.decode("utf-8", "replace") if isinstance(content, bytes) else content
             )
         except StudyError as error:
-            assert len(str(error).splitlines()) == 1
+            assert len(str(error).splitlines()) == 1  # noqa: PT017
         else:
             check_study(study)
 
@@ -265,7 +265,7 @@ def test_broken_study_documents(number):
         try:
             study = Study.from_document(document)
         except StudyError as error:
-            assert len(str(error).splitlines()) == 1
+            assert len(str(error).splitlines()) == 1  # noqa: PT017
         else:
             check_study(study)
 
@@ -575,7 +575,7 @@ def test_columns_of_any_type(kind, name):
     try:
         statistics_of(AGREED, table_of(table, AGREED).batches())
     except TableError as error:
-        assert SECRET not in str(error)
+        assert SECRET not in str(error)  # noqa: PT017
 
 
 # Releases.
@@ -588,8 +588,8 @@ def check_release(text):
     try:
         release = Release.from_json(text)
     except ReleaseError as error:
-        assert len(str(error).splitlines()) <= 1
-        assert len(str(error)) < 1000
+        assert len(str(error).splitlines()) <= 1  # noqa: PT017
+        assert len(str(error)) < 1000  # noqa: PT017
     else:
         assert Release.from_json(release.to_json()).to_json() == release.to_json()
         assert np.isfinite(release.gram).all()
@@ -659,7 +659,7 @@ def test_damaged_ledgers(number, tmp_path):
                 assert account.spent >= 0
             ledger.charge(charge, "replace-one", again=True)
         except LedgerError as error:
-            assert len(str(error).splitlines()) == 1
+            assert len(str(error).splitlines()) == 1  # noqa: PT017
         ledger.path.unlink()
 
     fuzz(number, mutated_bytes(whole), check)

@@ -147,7 +147,7 @@ def test_the_doctor_counts_charges_whose_release_was_lost(tacit, house):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_offered(shell, house):
+def test_completion_is_offered(shell, house):  # noqa: ARG001
     command = [
         sys.executable,
         "-c",
@@ -162,7 +162,7 @@ def test_completion_is_offered(shell, house):
     assert f"complete_{shell}" in done.stdout
 
 
-def test_no_colours_into_a_pipe(house):
+def test_no_colours_into_a_pipe(house):  # noqa: ARG001
     done = subprocess.run(
         [sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True
     )

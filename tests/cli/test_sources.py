@@ -7,7 +7,7 @@ import pytest
 
 from tacit.release import Release
 
-SECRET = "SECRET3391"
+SECRET = "SECRET3391"  # noqa: S105
 STUDY = """name = "sources"
 epsilon = 1
 delta = 1e-6

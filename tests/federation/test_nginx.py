@@ -55,7 +55,7 @@ def front(tmp_path):
         address=f"localhost:{outer}",
     )
     folder = project / "superlink"
-    subprocess.run(["bash", "certificates.sh"], cwd=folder, check=True, capture_output=True)
+    subprocess.run(["bash", "certificates.sh"], cwd=folder, check=True, capture_output=True)  # noqa: S607
     server = ThreadingHTTPServer(("127.0.0.1", inner), SuperLink)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "superlink.crt", folder / "superlink.key")
@@ -94,7 +94,7 @@ def wait_for(port):
 
 def status(address, certificate):
     try:
-        with urllib.request.urlopen(
+        with urllib.request.urlopen(  # noqa: S310
             address, context=ssl.create_default_context(cafile=certificate), timeout=DEADLINE
         ) as answer:
             return answer.status

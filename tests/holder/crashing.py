@@ -136,7 +136,7 @@ def check(ledger: Ledger, folder: Path, limit: float, seen: set[str]) -> dict[st
 
 def kills(folder: Path, number: int, seed: int, releases: int = 40) -> dict[str, int]:
     """Kill `number` workers; a ledger whose budget is spent is followed by a new one."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311
     totals = dict.fromkeys(
         ("kills", "ledgers", "charges", "lost", "files", "in_ledger", "in_release"), 0
     )
@@ -231,4 +231,4 @@ def at_once(folder: Path, processes: int, releases: int | None) -> dict[str, int
 
 if __name__ == "__main__":
     work = {"kills": kills, "statements": statements, "at_once": at_once}[sys.argv[1]]
-    print(json.dumps(work(Path(sys.argv[2]), *json.loads(sys.argv[3]))))
+    print(json.dumps(work(Path(sys.argv[2]), *json.loads(sys.argv[3]))))  # noqa: T201

@@ -225,4 +225,4 @@ if __name__ == "__main__":
         log=Path(sys.argv[2]) / "warm.log",
         batch_rows=BATCH,
     )
-    print(json.dumps(work(Path(sys.argv[2]))))
+    print(json.dumps(work(Path(sys.argv[2]))))  # noqa: T201

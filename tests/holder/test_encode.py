@@ -17,7 +17,7 @@ from tacit.rows.table import table_of
 from tacit.study import Study
 
 STEP = 2.0**-18
-SECRET = "SECRET7731"
+SECRET = "SECRET7731"  # noqa: S105
 
 
 def study_of(features, **changes):

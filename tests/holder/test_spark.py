@@ -30,7 +30,7 @@ if not shutil.which("java") and not os.environ.get("CI"):
 
 pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per process
 
-SECRET = "SECRET6614"
+SECRET = "SECRET6614"  # noqa: S105
 DOCUMENT = {
     "name": "spark-test",
     "epsilon": 1.0,

@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture
 def quick_folder(tmp_path):
     """A folder in memory where there is one: a kill does not care, and thousands of durable writes are then quick."""
-    memory = Path("/dev/shm")
+    memory = Path("/dev/shm")  # noqa: S108
     if not memory.is_dir():
         yield tmp_path
         return

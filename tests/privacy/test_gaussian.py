@@ -62,7 +62,7 @@ def test_the_multiplier_is_never_too_small_and_hardly_too_large(epsilon):
 
 
 def test_random_budgets_land_on_the_private_side():
-    budgets = random.Random(7)
+    budgets = random.Random(7)  # noqa: S311  (a seed on purpose)
     for _ in range(300):
         epsilon, delta = (
             math.exp(budgets.uniform(*map(math.log, bounds)))

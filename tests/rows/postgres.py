@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 OWNER = "owner"
-PASSWORD = "Tr0ub4dor-7731"
+PASSWORD = "Tr0ub4dor-7731"  # noqa: S105
 
 
 def binaries():

@@ -19,7 +19,7 @@ from tacit.study import Study
 
 pytestmark = pytest.mark.xdist_group("postgresql")  # one server, not one per process
 
-SECRET = "SECRET8842"
+SECRET = "SECRET8842"  # noqa: S105
 STUDY = Study.from_document(
     {
         "name": "postgresql-test",

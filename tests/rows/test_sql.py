@@ -16,7 +16,7 @@ from tacit.holder.tally import total_of
 from tacit.rows.sql import SQLITE_ROWS, database_file, sql_table
 from tacit.study import Study
 
-SECRET = "SECRET9953"
+SECRET = "SECRET9953"  # noqa: S105
 STUDY = Study.from_document(
     {
         "name": "sql-test",

@@ -30,7 +30,7 @@ STUDY = Study.from_document(
     }
 )
 NAMES = ["age", "ward", "bmi", "days"]
-SECRET = "SECRET7731"
+SECRET = "SECRET7731"  # noqa: S105
 
 
 def rows(count=1000, seed=3):

@@ -52,7 +52,7 @@ for command in every_command(app):
         command.callback = with_quiet(command.callback)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> None:  # noqa: FBT001
     if wanted:
         from importlib.metadata import version
 

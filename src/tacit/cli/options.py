@@ -31,7 +31,7 @@ def with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same command, which can be told to say nothing but errors, and the JSON that was asked for."""
 
     @functools.wraps(function)
-    def command(*arguments: Any, quiet: bool = False, **options: Any) -> Any:
+    def command(*arguments: Any, quiet: bool = False, **options: Any) -> Any:  # noqa: ANN401 - those of the command
         token = _quiet.set(quiet)
         try:
             with quietly() if quiet and not options.get("as_json") else contextlib.nullcontext():
@@ -43,7 +43,7 @@ def with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     option = inspect.Parameter(
         "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet
     )
-    setattr(
+    setattr(  # noqa: B010 - not in its type
         command,
         "__signature__",
         signature.replace(parameters=[*signature.parameters.values(), option]),
@@ -55,7 +55,7 @@ def with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """What is printed goes nowhere; errors are still told."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
         yield
 
 

@@ -72,7 +72,10 @@ class LocalGrid(Grid):
         return reply if self._on_reply is None else self._on_reply(node, reply)
 
     def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        timeout: float | None = None,  # noqa: ARG002
     ) -> Iterable[Message]:
         """Ask and hear at once."""
         return self.pull_messages(self.push_messages(messages))

@@ -118,7 +118,7 @@ class _Partition:
             return [("complaint", str(error), 0, 0)]
         except (OSError, EOFError, MemoryError):  # the machine's fault: Spark tries again elsewhere
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001  (whatever a node sent must not stop the rest)
             return [
                 (
                     "complaint",
@@ -219,7 +219,7 @@ def _asking() -> Iterator[None]:
         raise
     except ImportError:
         raise TableError("Spark tables need the extra spark: pip install 'tacit[spark]'") from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
         told = f"{type(error).__name__} {error}"
         raise TableError(
             next((reason for applies, reason in _REASONS if applies(told)), _FAILED)

@@ -32,7 +32,7 @@ class Tally(Generic[Total]):
 def total_of(
     tally: Tally[Total],
     study: Study,
-    source: Any,
+    source: Any,  # noqa: ANN401
     *,
     diagnostics: Diagnostics | None = None,
     on_rows: OnRows = lambda _rows: None,

@@ -81,7 +81,7 @@ def _replace_one(w: float, v: float) -> float:
     only when V² > 2W², one response extreme and the other at t of its size, both rows parallel.
     """
     one_zero = 2 + w * w + v * v
-    if w * w <= 2:
+    if w * w <= 2:  # noqa: PLR2004
         return max(2 + 2 * w * w + w**4 / 2, one_zero)
     parallel = 4 * w * w
     if v * v > 2 * w * w:

@@ -37,15 +37,15 @@ class Calibrated(Protocol):
     """A mechanism as the documents state it; `noise` is a record of the noise on each published part."""
 
     @property
-    def mu(self) -> float: ...
+    def mu(self) -> float: ...  # noqa: D102
     @property
-    def sensitivity(self) -> float: ...
+    def sensitivity(self) -> float: ...  # noqa: D102
     @property
-    def multiplier(self) -> float: ...
+    def multiplier(self) -> float: ...  # noqa: D102
     @property
-    def noise(self) -> object: ...
+    def noise(self) -> object: ...  # noqa: D102
     @property
-    def lattice(self) -> int: ...
+    def lattice(self) -> int: ...  # noqa: D102
 
 
 class Signature(Record):
@@ -200,7 +200,7 @@ def check_holder(name: str) -> None:
         raise ReleaseError(f"holder: {explain(error).removeprefix('the document: ')}") from None
 
 
-def _lay_out(value: Any, indent: str = "") -> str:
+def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
     line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if not isinstance(value, (dict, list)) or (indent and len(line) <= _LINE):
         return line

@@ -62,10 +62,10 @@ class Entry:
         return cls(stream, batch, Release.from_fields(fields["release"]))
 
 
-def _is_name(stream: Any) -> bool:
+def _is_name(stream: Any) -> bool:  # noqa: ANN401
     return (
         isinstance(stream, str)
-        and 1 <= len(stream) <= 100
+        and 1 <= len(stream) <= 100  # noqa: PLR2004
         and stream.isascii()
         and stream.isalnum()
     )

@@ -269,7 +269,7 @@ class Text:
     def _note_lines(self) -> None:
         while (end := self._buffer.find(b"\n", self._seen, self._end) + 1) > 0:
             blank = end - self._seen == 1 or (
-                end - self._seen == 2 and self._buffer[self._seen] == ord("\r")
+                end - self._seen == 2 and self._buffer[self._seen] == ord("\r")  # noqa: PLR2004
             )
             self._seen = end
             if not blank:

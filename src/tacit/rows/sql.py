@@ -147,7 +147,7 @@ def _existing(address: str) -> Path:
     return path
 
 
-def _extra(module: str) -> Any:
+def _extra(module: str) -> Any:  # noqa: ANN401
     try:
         return import_module(module)
     except ImportError:
@@ -200,7 +200,7 @@ def _guarded(batches: Batches) -> Batches:
         yield from batches
     except TableError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
         told = f"{type(error).__name__} {error}"
         raise TableError(
             next((reason for pattern, reason in _REASONS if re.search(pattern, told)), _FAILED)

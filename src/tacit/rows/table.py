@@ -54,7 +54,7 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
         and all(isinstance(path, (str, Path)) for path in source)
     ):
         return _files([file for path in source for file in files_at(str(path))], names, study)
-    if isinstance(source, np.ndarray) and source.ndim == 2:
+    if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         if source.shape[1] != len(names):
             order = "the study's features in their order" + (
                 ", then the response" if columns is None else ""
@@ -86,7 +86,7 @@ def _in_memory(table: pa.Table, names: list[str]) -> Table:
     return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
 
 
-def _stream(source: Any, names: list[str]) -> Table:
+def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
     def batches() -> Batches:
         with reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
@@ -112,7 +112,7 @@ def files_at(path: str) -> list[Path]:
             found = (
                 [Path(path)]
                 if Path(path).exists()
-                else sorted(Path(match) for match in glob.glob(path, recursive=True))
+                else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
             )
     if not found:
         raise TableError(
@@ -226,7 +226,7 @@ def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
             raise TableError(f"{source} needs exactly one column named {name!r}, as the study says")
 
 
-def _guarded(reader: Any, source: str) -> Batches:
+def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
     """The reader's batches, its errors rewritten."""
     batches = iter(reader)
     while True:
@@ -245,7 +245,7 @@ def reading(source: str) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
         if isinstance(error, OSError) and error.strerror:
             message = f"cannot read {source}: {error.strerror}"
         elif column := re.match(

@@ -94,7 +94,7 @@ class Feature(Record):
         if self.other is not None and self.levels is None:
             raise ValueError("other goes with levels")
         if self.levels is not None and (
-            len(self.all_levels) < 2 or len(set(self.levels)) < len(self.levels)
+            len(self.all_levels) < 2 or len(set(self.levels)) < len(self.levels)  # noqa: PLR2004
         ):
             raise ValueError("levels must be at least two different names (other counts as one)")
         return self

@@ -131,7 +131,7 @@ def _parse(formula: str, features: Mapping[str, Feature]) -> tuple[str, Scoped]:
     return str(left[0].factors[0].expr), _structure(right, features)
 
 
-def _structure(right: Any, features: Mapping[str, Feature]) -> Scoped:
+def _structure(right: Any, features: Mapping[str, Feature]) -> Scoped:  # noqa: ANN401
     """Formulaic's own choice of the levels that keep a design of full rank, on made-up rows."""
     import numpy as np
 

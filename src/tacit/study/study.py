@@ -135,7 +135,7 @@ class Study(Record):
             raise ValueError(
                 "release.row_radius must be at least 1 with an intercept: below that only the unit changes"
             )
-        if not 1e-3 <= self.response_weight * self.response_bound / self.row_radius <= 1e3:
+        if not 1e-3 <= self.response_weight * self.response_bound / self.row_radius <= 1e3:  # noqa: PLR2004
             raise ValueError(
                 "release.response_weight must lie within a factor 1000 of row_radius / response_bound"
             )

@@ -41,7 +41,7 @@ class Factor(Record):
         return {"of": value} if isinstance(value, str) else value
 
     @model_serializer(mode="wrap")
-    def _brief(self, handler: SerializerFunctionWrapHandler) -> Any:
+    def _brief(self, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401
         stated = {
             name: value
             for name, value in handler(self).items()

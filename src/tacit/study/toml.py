@@ -27,7 +27,7 @@ def _is_table(value: object) -> bool:
     )
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(value: Any) -> Any:  # noqa: ANN401
     """TOML has no null: what is not given is not written."""
     if isinstance(value, dict):
         return {

@@ -214,7 +214,7 @@ def draw_coefficients(
 ) -> tuple[jax.Array, jax.Array]:
     r"""$σ² \sim IG(a + n/2, b_n)$ and $θ \sim N(μ_n, σ²Λ_n^{-1})$ with $Λ_n = S + Λ_0$, $μ_n = Λ_n^{-1}(z + Λ_0 m)$ and
     $b_n = b + ½(u + m'Λ_0m - μ_n'Λ_nμ_n) = b + ½(‖y - Xμ_n‖² + (μ_n - m)'Λ_0(μ_n - m))$; the last form cancels least.
-    """
+    """  # noqa: D205 - the formula is the summary
     key_variance, key_theta = random.split(key)
     gram, moment = total[:-1, :-1], total[:-1, -1]
     root = jnp.linalg.cholesky(gram + problem.precision)

@@ -117,7 +117,7 @@ def _share(value: float, variance: float, most: float) -> tuple[float, float]:
     sd = np.sqrt(variance)
     ends = np.array([-value, most - value]) / sd
     mass = float(np.diff(ndtr(ends))[0])
-    if mass < 1e-9:
+    if mass < 1e-9:  # noqa: PLR2004
         return float(np.clip(value, 0.0, most)), 1.0
     heights = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi) / mass
     shift = float(heights[0] - heights[1])

@@ -118,7 +118,7 @@ def double_precision() -> AbstractContextManager[object]:
     home: Any = (
         jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
     )  # where older versions keep it
-    context: AbstractContextManager[object] = home.enable_x64(True)
+    context: AbstractContextManager[object] = home.enable_x64(True)  # noqa: FBT003 - its own signature
     return context
 
 
@@ -148,7 +148,10 @@ def start(
 
 @partial(jax.jit, static_argnames="kernel")
 def advance(
-    kernel: Kernel[Any, Any], chunk: "Chunk", states: Any, problem: object
+    kernel: Kernel[Any, Any],
+    chunk: "Chunk",
+    states: Any,  # noqa: ANN401 - any pytree
+    problem: object,
 ) -> tuple[Any, Any]:
     """Run all chains through one chunk; gives the states and the (iteration, chain, …) trace of θ, σ², acceptance.
 
@@ -158,7 +161,7 @@ def advance(
     moments = first + jnp.arange(len(gain))
     step_keys = jax.vmap(jax.vmap(random.fold_in, (0, None)), (None, 0))(keys, moments)
 
-    def iteration(states: Any, now: tuple[jax.Array, jax.Array]) -> tuple[Any, Any]:
+    def iteration(states: Any, now: tuple[jax.Array, jax.Array]) -> tuple[Any, Any]:  # noqa: ANN401 - any pytree
         states, info = jax.vmap(kernel.step, (0, 0, None, None))(now[0], states, problem, now[1])
         return states, (states.theta, states.noise_variance, info.acceptance)
 

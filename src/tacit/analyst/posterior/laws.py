@@ -103,7 +103,7 @@ class Student:
         if self.scale is None:
             return np.full((len(self.location), len(self.location)), np.nan)
         nu = self.degrees
-        return self.scale * (1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf)
+        return self.scale * (1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf)  # noqa: PLR2004
 
     def quantiles(
         self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0

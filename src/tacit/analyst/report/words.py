@@ -16,7 +16,7 @@ def number(value: float, spread: float | None = None) -> str:
         return "0"
     size = abs(value) if spread is None or not spread > 0 else spread
     decimals = (1 if spread else 2) - math.floor(math.log10(size))
-    if abs(value) >= 1e9 or decimals > 7:
+    if abs(value) >= 1e9 or decimals > 7:  # noqa: PLR2004
         return f"{value:.3g}".replace("-", "−")
     return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace("-", "−")
 
@@ -27,9 +27,9 @@ def percent(share: float) -> str:
         return "not known"
     return (
         "under 1 %"
-        if 0 < share < 0.005
+        if 0 < share < 0.005  # noqa: PLR2004
         else "over 99 %"
-        if 0.995 < share < 1
+        if 0.995 < share < 1  # noqa: PLR2004
         else f"{100 * share:.0f} %"
     )
 

@@ -39,7 +39,7 @@ def _answer(message: Message, context: Context) -> Answer:
     try:
         policy = Policy.load(str(context.node_config.get("policy", "")))
     except TacitError as error:
-        LOG.error(
+        LOG.error(  # noqa: TRY400 - a traceback may quote data
             "no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'",
             error,
         )

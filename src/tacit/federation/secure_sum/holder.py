@@ -239,6 +239,6 @@ def _payload(step: Step) -> dict[str, Any]:
     return payload  # type: ignore[no-any-return]
 
 
-def _require(holds: bool, rule: str) -> None:
+def _require(holds: bool, rule: str) -> None:  # noqa: FBT001
     if not holds:
         raise SumError(rule)

@@ -116,7 +116,7 @@ def _pull(grid: Grid, state: _Round[Found]) -> Iterable[Message]:
     for sent, node in list(state.under_way.items()):
         try:
             yield from grid.pull_messages([sent])
-        except Exception:
+        except Exception:  # noqa: BLE001  (whatever a node sent must not stop the rest)
             del state.under_way[sent]
             state.standings[node] = Standing(node, "rejected", "answer: it cannot be read")
 
@@ -134,7 +134,7 @@ def _read(
         return _heard(read_answer(message.content), node, question)
     except TacitError as error:
         return Standing(node, "rejected", str(error))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
         return Standing(node, "rejected", f"answer: it cannot be read ({type(error).__name__})")
 
 

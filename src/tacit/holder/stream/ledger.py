@@ -49,7 +49,7 @@ class Batch:
 
 def find_stream(ledger: Ledger, charge: Charge, terms: Terms) -> Progress | None:
     """The stream of a data set and study, if it was charged before; refuses to go on with it on other terms."""
-    if not os.path.exists(ledger.path):
+    if not os.path.exists(ledger.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
         return None
     with ledger.transaction() as database:
         found = database.execute(
