@@ -110,7 +110,7 @@ def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Hol
     half = new.quantiles(np.array([0.25, 0.75]), to.matrix, to.offset)
     bounds = new.quantiles(tails, to.matrix, to.offset)
     spreads = np.sqrt(outcome.differing.spreads**2 @ (to.matrix**2).T)  # (part, coefficient)
-    quantiles = _quantiles(outcome.weights, spreads, tails)
+    quantiles = weighted_quantiles(outcome.weights, spreads, tails)
     within = np.einsum("ia,ab,ib->i", to.matrix, outcome.differing.within, to.matrix)
     square = outcome.weights @ spreads**2
     told = (np.abs(to.matrix) > 0) @ outcome.differing.told
@@ -173,7 +173,7 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
     return replace(posterior, outcome=outcome.of_holder(names.index(holder)), pooled=None)
 
 
-def _quantiles(weights: Array, values: Array, probabilities: Array) -> Array:
+def weighted_quantiles(weights: Array, values: Array, probabilities: Array) -> Array:
     """Quantiles of every column of weighted values, (column, probability)."""
     quantiles = []
     for column in values.T:

@@ -145,7 +145,7 @@ class Model:
         precision = normal[:-1, :-1] + self.prior_precision()
         factor = np.linalg.cholesky(precision)
         half = np.linalg.solve(factor, normal[:-1, -1])
-        covariance = np.linalg.inv(precision)
+        covariance: Array = np.linalg.inv(precision)
         mean = covariance @ normal[:-1, -1]
         determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum()
         determinant += np.log(np.diag(factor)).sum()
@@ -169,7 +169,7 @@ class Model:
         total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
-        root = np.linalg.cholesky(total)
+        root: Array = np.linalg.cholesky(total)
         shared = _square_root(_spread(posterior.shared_variance, self.second))
         sides = [
             posterior.mean,

@@ -91,7 +91,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
         model.gaussian(variance)
         profile = Profile.of(model, model.solve(variance))
         if step == 0:
-            told = _told(profile)
+            told = telling(profile)
             net = net[told]
             for k in np.setdiff1d(np.arange(evidence.d), told):
                 profile.move(int(k), 0.0)
@@ -104,7 +104,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
     return Pilot(facts=facts, spread=spread, told=told, law=law)
 
 
-def _told(profile: Profile) -> NDArray[np.intp]:
+def telling(profile: Profile) -> NDArray[np.intp]:
     """Coefficients of which enough holders tell: J, were all equally exact."""
     d = len(profile.spread)
     weights = np.maximum(profile.normals[:, range(d), range(d)], 1e-300)

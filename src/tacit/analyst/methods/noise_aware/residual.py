@@ -69,7 +69,8 @@ def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
     best = int(np.argmax(scores))
     if scores[best] < scores[0] + CLEARLY:
         return alike
-    return np.maximum(1 + UNLIKE[best] ** 2 / spreads[best] * apart, LEAST_RATIO)
+    shrunk: Array = 1 + UNLIKE[best] ** 2 / spreads[best] * apart
+    return np.maximum(shrunk, LEAST_RATIO)
 
 
 def centre(law: Law) -> float:
