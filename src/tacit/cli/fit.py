@@ -63,7 +63,15 @@ def fit(
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     with draws_bar() as on_progress:
-        settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
+        settings = Settings(
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            seed=seed,
+            noise_variance=noise_variance,
+            sampler=sampler,
+            on_progress=on_progress,
+        )
         posterior = fit_collection(
             collection, method or DEFAULT_METHOD, prior=prior, settings=settings
         )

@@ -31,7 +31,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a sampler; closed-form methods heed `noise_variance` alone."""
+    """How to run a sampler; closed-form methods heed `noise_variance` and `spread` alone."""
 
     chains: int = 4
     draws: int = 1000
@@ -39,6 +39,7 @@ class Settings:
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
     sampler: Literal["gradient", "metropolis"] = "gradient"  # how normal-x samples
+    spread: float | None = None  # τ where noise-aware holds it fixed; 0 for holders that are alike
     on_progress: Callable[[Progress], None] = lambda _progress: None
 
 

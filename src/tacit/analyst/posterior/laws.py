@@ -4,7 +4,7 @@ Each outcome knows the moments and quantiles of any affine map A θ + b of its c
 e ~ N(0, σ²): that is what a change of units, the mean response and a new response are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -146,6 +146,18 @@ class Student:
 
 
 @dataclass(frozen=True)
+class Differing:
+    """How far holders differ, beside the parts of a mixture; in scaled units, holders as collected."""
+
+    spreads: Array  # (k, d): τ at every part, the sd of each coefficient between holders
+    locations: Array  # (J, d): mean of every holder's own coefficients
+    covariances: Array  # (J, d, d): and their covariance
+    within: Array  # (d, d): covariance of a typical holder's coefficients from its release alone
+    ratios: Array  # (J,): residual variance of every holder over σ²
+    told: NDArray[np.bool_]  # (d,): whether enough holders tell of a coefficient's τ
+
+
+@dataclass(frozen=True)
 class Mixture:
     """A posterior of θ that is a finite mixture of Gaussians, each at its own σ²."""
 
@@ -155,7 +167,7 @@ class Mixture:
     noise_variances: Array  # (k,)
     warning: str = ""  # what the evidence cannot support, for the summary
     unshrunk: float = 1.0  # σ² over the residual variance of shrunk rows
-    disagreement: float = 0.0  # φ: sd of holders' own coefficients about the common ones
+    differing: Differing | None = None  # where holders may differ; θ is then the average holder's
 
     @property
     def parts(self) -> int:
@@ -187,6 +199,26 @@ class Mixture:
             np.maximum(variances + residual**2 * self.noise_variances[counts, None], 1e-300)
         )
         return Mixtures(self.weights[counts], centres, widths).quantiles(probabilities)
+
+    def of_new_holder(self) -> "Mixture":
+        """The law of a new holder's own coefficients: wider than θ's by τ."""
+        if self.differing is None:
+            return self
+        between = self.differing.spreads[:, :, None] ** 2 * np.eye(self.locations.shape[1])
+        return replace(self, covariances=self.covariances + between, differing=None)
+
+    def of_holder(self, j: int) -> "Mixture":
+        """The law of the j-th holder's own coefficients."""
+        if self.differing is None:
+            return self
+        return replace(
+            self,
+            weights=np.ones(1),
+            locations=self.differing.locations[j : j + 1],
+            covariances=self.differing.covariances[j : j + 1],
+            noise_variances=np.array([self.differing.ratios[j] * self.residual_variance()]),
+            differing=None,
+        )
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""

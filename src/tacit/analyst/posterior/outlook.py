@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.posterior.pooled import disagreement_of, precisions
+from tacit.analyst.posterior.pooled import precisions, spread_along
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
 from tacit.privacy.gaussian import split
@@ -102,7 +102,8 @@ def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenar
     values, vectors = np.linalg.eigh(pooled.gram / pooled.rows)
     theta = vectors.T @ posterior.mean("scaled")
     matrix = posterior.units(units).matrix @ vectors
-    variance, disagreement = pooled.noise_variance, disagreement_of(posterior.outcome)
+    variance = pooled.noise_variance
+    between = spread_along(posterior.outcome, vectors)
 
     def spread(more_rows: float, more_epsilon: float | None) -> Array:
         noise = (
@@ -112,7 +113,7 @@ def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenar
                 _scales(posterior.study, [more_epsilon * c.epsilon for c in contributions]), theta
             )
         )
-        known = precisions(values, more_rows * rows, variance, disagreement, noise)
+        known = precisions(values, more_rows * rows, variance, between, noise)
         found: Array = np.sqrt(np.sum(matrix**2 / (known + 1), axis=1))  # 1 is the weak prior's
         return found
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import DataTree
 
+    from tacit.analyst.posterior.holders import Holders
     from tacit.analyst.posterior.summary import Summary
 
 Array = NDArray[np.float64]
@@ -146,15 +147,25 @@ class Posterior:
 
         return summarise(self, probability, units)
 
-    def predict(self, table: object, interval: float = 0.9) -> "pa.Table":
+    def holders(self, probability: float = 0.9, units: AnyUnits = "user") -> "Holders | None":
+        """How far holders differ in each coefficient, and each holder's own; None where they are taken to be alike."""
+        from tacit.analyst.posterior.holders import holders_of
+
+        return holders_of(self, probability, units)
+
+    def predict(
+        self, table: object, interval: float = 0.9, holder: str | None = None
+    ) -> "pa.Table":
         """Predict the response of every row of a table, given as to `publish`; an Arrow table with a row for each.
+
+        For the average holder, or for one `holder` by its name, or for "new", one that has not published.
 
         In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean response of such rows, and
         `sd`, `low` and `high` for a new one; sd² is `variance_residual` + `variance_sampling` + `variance_privacy`.
         """
         from tacit.analyst.posterior.prediction import predict
 
-        return predict(self, table, interval)
+        return predict(self, table, interval, holder)
 
     def plot_forest(
         self, ax: "Axes | None" = None, probability: float = 0.9, units: UnitsName = "contrast"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
+from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import PosteriorError, StudyError
@@ -91,6 +91,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(outcome, Mixture):
         parts = _plain(outcome)
         parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
+        parts["differing"] = None if outcome.differing is None else _plain(outcome.differing)
         return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
@@ -103,7 +104,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"chains": chains, "acceptance": rates}
 
 
-def _plain(record: Mixture | Pooled) -> dict[str, Any]:
+def _plain(record: Mixture | Differing | Pooled) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(record).items()
@@ -115,6 +116,21 @@ def _pooled(parts: dict[str, Any], d: int) -> Pooled:
         np.array(parts[name], dtype=float).reshape(d, d) for name in ("gram", "sampling")
     )
     return Pooled(float(parts["rows"]), gram, float(parts["noise_variance"]), sampling)
+
+
+def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
+    j = len(parts["locations"])
+    shapes = {
+        "spreads": (k, d),
+        "locations": (j, d),
+        "covariances": (j, d, d),
+        "within": (d, d),
+        "ratios": (j,),
+    }
+    arrays = {
+        name: np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
+    }
+    return Differing(**arrays, told=np.array(parts["told"], dtype=bool).reshape(d))
 
 
 def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
@@ -144,12 +160,16 @@ def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
         weights, locations, covariances, variances = (
             np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
         )
-        warning, unshrunk, disagreement = (
-            str(parts["warning"]),
-            float(parts["unshrunk"]),
-            float(parts["disagreement"]),
+        between = parts.get("differing")  # files of earlier versions have none
+        return Mixture(
+            weights=weights,
+            locations=locations,
+            covariances=covariances,
+            noise_variances=variances,
+            warning=str(parts["warning"]),
+            unshrunk=float(parts["unshrunk"]),
+            differing=None if between is None else _differing(between, k, d),
         )
-        return Mixture(weights, locations, covariances, variances, warning, unshrunk, disagreement)
     chains = int(facts["chains"])
     theta = np.stack(
         [table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1

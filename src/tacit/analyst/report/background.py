@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.laws import Draws
-from tacit.analyst.posterior.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.findings import Subject
 from tacit.analyst.report.markup import (
@@ -186,12 +185,6 @@ def trust(subject: Subject) -> Html:
             caveat=summary.caveat,
         )
     ]
-    if disagreement_of(posterior.outcome) > 0:
-        parts.append(
-            paragraph(
-                "The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that."
-            )
-        )
     if isinstance(posterior.outcome, Draws):
         rows = [
             (breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}")

@@ -10,7 +10,6 @@ import pyarrow as pa
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.diagnostics import Verdict
 from tacit.analyst.posterior.outlook import scenarios
-from tacit.analyst.posterior.pooled import disagreement_of
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.summary import Summary
 from tacit.analyst.posterior.units import Units
@@ -53,6 +52,12 @@ class Subject:
     def summary(self) -> Summary:
         """The table in the user's units, with its verdict."""
         return self.posterior.summary(self.probability)
+
+    @cached_property
+    def differ(self) -> str:
+        """The sentence on how holders differ; empty where none clearly does."""
+        holders = self.posterior.holders(self.probability, "contrast")
+        return "" if holders is None else holders.sentence
 
     @cached_property
     def compared(self) -> list[Comparison]:
@@ -343,9 +348,7 @@ def privacy_part(subject: Subject) -> Html:
         (name, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
         for name, s in zip(subject.units.names, share, strict=True)
     ]
-    differ = (
-        " and differences between holders" if disagreement_of(subject.posterior.outcome) > 0 else ""
-    )
+    differ = " and differences between holders" if subject.differ else ""
     caption = html(
         'What the variance of each difference is made of: <span class="key sampling"></span> limited data$differ, which exact statistics '
         'of the same rows would leave too, and <span class="key privacy"></span> the noise that protects persons.',

@@ -1,0 +1,194 @@
+r"""`noise-aware`: the posterior that knows the noise in X'X as well as in X'y. Closed form up to a small quadrature.
+
+Given three things the coefficients are Gaussian (`model.py`):
+
+- σ², the residual variance of shrunk rows (`residual.py`). It is read off y'y − 2θ'z + θ'Sθ = Σe² where
+  y'y is published, and is left to the prior where it is not. Using shrunk rows' own residual variance
+  makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
+- τ, the sd of each coefficient between holders, from three holders on (`spreads.py`, `net.py`). Holders
+  that differ (other instruments, other patients) would otherwise be weighted by noise alone, and the
+  more exact the releases, the more one odd holder would pull.
+- ς, one scale for all coefficients but the intercept: θ_k − m_k is ς√C_kk times a Student variable with 2
+  degrees of freedom, ς uniform on (0, 1]. It keeps a fit from chasing noise when the releases hold
+  little: ς is then small and the prediction close to the mean, while the heavy tails let a coefficient
+  that stands out stand.
+
+The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are exact.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.method import Method, Mixture, Settings
+from tacit.analyst.methods.noise_aware import residual
+from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
+from tacit.analyst.methods.noise_aware.net import (
+    FEWEST,
+    PILOT_SCALE,
+    Net,
+    Pilot,
+    Place,
+    net_of,
+    pilot_of,
+)
+from tacit.analyst.posterior.laws import Differing
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+SCALES = np.geomspace(0.01, 1.0, 13)
+"""Values of ς; on this grid a uniform law of ς has weights proportional to ς."""
+MOST_UNKNOWN = 0.1
+"""Share of the response's variance that slopes may leave in doubt, where that is more than what they are known to explain."""
+MOST_LEVEL = 0.05
+"""The same for the mean response."""
+MOST_SPREAD = 0.5
+"""Posterior sd of σ² over its mean above which little is known of it."""
+TOO_LITTLE = (
+    "The releases carry too little to learn most coefficients from: the noise is larger than what the data could show; "
+    "more rows or a larger epsilon would help."
+)
+VAGUE_RESIDUAL = "The releases say little of the residual variance: predictions are given wider intervals than they may need."
+TWO_HOLDERS = "Two holders are too few to tell how far holders differ: they are taken to be alike."
+
+
+def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
+    """Mixture over the spread of holders, the scale of the coefficients and the residual variance."""
+    if evidence.holders >= FEWEST and settings.spread is None:
+        return _differing(evidence, prior, settings)
+    facts = facts_of(evidence)
+    spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
+    if settings.noise_variance is None:
+        model = Model(facts, prior, PILOT_SCALE, intercept=evidence.intercept, spread=spread)
+        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+    nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
+    unshrunk = _unshrunk(evidence, facts)
+    mixture = _mixture(nodes, facts.grams.basis, unshrunk)
+    warning = _warning(mixture, mixture.covariance(), facts, intercept=evidence.intercept)
+    if evidence.holders == FEWEST - 1 and settings.spread is None:
+        warning = " ".join(filter(None, [warning, TWO_HOLDERS]))
+    return replace(mixture, warning=warning)
+
+
+def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
+    """The mixture where holders may differ."""
+    pilot = pilot_of(evidence, prior, settings.noise_variance)
+    places = [place for _, place in _places(pilot.facts, pilot.spread, evidence, prior, settings)]
+    net = net_of(pilot, places, prior, intercept=evidence.intercept)
+    mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(evidence, pilot.facts))
+    best = max(places, key=lambda place: place.log_weight)
+    alike, within = _alike(pilot, best, prior, intercept=evidence.intercept)
+    warning = _warning(mixture, alike, pilot.facts, intercept=evidence.intercept)
+    differing = _differences(net, pilot, within)
+    return replace(mixture, warning=warning, differing=differing)
+
+
+def _places(
+    facts: Facts, spread: Array, evidence: Evidence, prior: Prior, settings: Settings
+) -> list[tuple[Node, Place]]:
+    """The net over (ς, σ²) at one τ."""
+    places = []
+    for scale in SCALES:
+        model = Model(facts, prior, scale, intercept=evidence.intercept, spread=spread)
+        if settings.noise_variance is None:
+            law = residual.noise_variances(model, evidence, prior)
+        else:
+            law = [(settings.noise_variance, 1.0)]
+        for variance, weight in law:
+            node = model.gaussian(variance)
+            log_prior = math.log(weight * scale)
+            node = replace(node, log_weight=node.log_weight + log_prior)
+            place = Place(
+                scale=float(scale),
+                noise_variance=variance,
+                log_prior=log_prior,
+                second=model.second,
+                log_weight=node.log_weight,
+            )
+            places.append((node, place))
+    return places
+
+
+def _alike(pilot: Pilot, best: Place, prior: Prior, *, intercept: bool) -> tuple[Array, Array]:
+    """Covariance of θ were holders alike, and that of one typical holder's own release alone."""
+    model = Model(pilot.facts, prior, best.scale, intercept=intercept)
+    model.second = best.second
+    model.stretch()
+    solution = model.solve(best.noise_variance)
+    basis = pilot.facts.grams.basis
+    local = solution.design[:, :, : prior.d]
+    information = np.einsum("jab,jac->bc", local, local) / len(local)
+    within = np.linalg.inv(information + model.precision)
+    return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T
+
+
+def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
+    basis = pilot.facts.grams.basis
+    told = np.zeros(len(basis), dtype=bool)
+    told[pilot.told] = True
+    return Differing(
+        spreads=net.tau,
+        locations=net.own @ basis.T,
+        covariances=basis @ net.own_covariance @ basis.T,
+        within=within,
+        ratios=pilot.facts.ratios,
+        told=told,
+    )
+
+
+def _unshrunk(evidence: Evidence, facts: Facts) -> float:
+    """Residual variance of rows as they are over that of shrunk rows: n/Σα², where Σα² is the intercept's entry of X'X.
+
+    Where rows are averaged, that entry is about n times the square of the mean α: the same where factors differ little. Without an
+    intercept, or a count, nothing tells: the residual variance is then that of shrunk rows.
+    """
+    if not evidence.intercept or evidence.counts is None:
+        return 1.0
+    first = facts.grams.basis[0]
+    n = evidence.average * float(np.maximum(evidence.counts, 1.0).sum())
+    return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
+
+
+def _warning(mixture: Mixture, covariance: Array, facts: Facts, *, intercept: bool) -> str:
+    """What the releases cannot support, from the posterior's own account of the response's variance.
+
+    `covariance` is that of θ were holders alike: their differences are no lack of evidence.
+    """
+    basis = facts.grams.basis
+    first = int(intercept)
+    rows = basis @ facts.sampling.sum(axis=0) @ basis.T / facts.grams.sizes.sum()
+    gram = mixture.unshrunk * rows
+    level = 0.0
+    if intercept:
+        middle = gram[0] / max(gram[0, 0], 1e-12)
+        level = float(middle @ covariance @ middle)
+        gram = gram - np.outer(middle, gram[0])
+    slopes = mixture.mean()[first:]
+    known = float(slopes @ gram[first:, first:] @ slopes)
+    unknown = float(np.sum(gram[first:, first:] * covariance[first:, first:]))
+    variance = mixture.residual_variance()
+    total = variance + known + unknown
+    if level > MOST_LEVEL * total or (unknown > known and unknown > MOST_UNKNOWN * total):
+        return TOO_LITTLE
+    square = float(mixture.weights @ mixture.noise_variances**2)
+    spread = math.sqrt(max(square - variance**2, 0.0))
+    return VAGUE_RESIDUAL if spread > MOST_SPREAD * variance else ""
+
+
+def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:
+    logs = np.array([node.log_weight for node in nodes])
+    weights = np.exp(logs - logs.max())
+    return Mixture(
+        weights=weights / weights.sum(),
+        locations=np.array([basis @ node.location for node in nodes]),
+        covariances=np.array([basis @ node.covariance @ basis.T for node in nodes]),
+        noise_variances=unshrunk * np.array([node.noise_variance for node in nodes]),
+        unshrunk=unshrunk,
+    )
+
+
+METHOD = Method("noise-aware", (), fit)
