@@ -11,8 +11,7 @@ from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Draws, Method, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
-from tacit.analyst.prior import Prior
-from tacit.analyst.prior_file import load_prior, prior_named
+from tacit.analyst.prior import Prior, load_prior, prior_named
 from tacit.errors import MethodError, PriorError
 from tacit.study import Study
 

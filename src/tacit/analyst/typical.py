@@ -146,7 +146,11 @@ def _may_state(feature: Feature, interval: tuple[float, float]) -> bool:
 
 
 def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
-    """A smaller row radius, and response weight with it, where sums of rows this wide would not be exact (study.py)."""
+    """Where rows are planned, the form that is best for the new intervals; else a smaller row radius, and response
+    weight with it, where rows would be very wide.
+    """
+    if study.planned_rows:
+        return {name: None for name in _defaults(study)}
     if study.row_radius <= LARGEST_ENTRY or all(
         product.longest <= LARGEST_ENTRY for product in products_of(features, study.terms)
     ):
@@ -155,6 +159,15 @@ def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
         "row_radius": LARGEST_ENTRY,
         "response_weight": study.response_weight * LARGEST_ENTRY / study.row_radius,
     }
+
+
+def _defaults(study: Study) -> list[str]:
+    """Fields of the release form that are as the planned rows make them, and so are to follow the intervals."""
+    document = study.document()
+    fields = ["row_radius", "response_bound", "response_weight"]
+    form = {name: value for name, value in document["release"].items() if name not in fields}
+    unstated = Study.from_document(document | {"release": form})
+    return [name for name in fields if getattr(unstated, name) == document["release"][name]]
 
 
 def _hash(releases: Sequence[ScalesRelease]) -> str:

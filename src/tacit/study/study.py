@@ -16,11 +16,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from tacit.errors import StudyError
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, mu_of, split
 from tacit.privacy.mechanism import Form, Mechanism, Shape, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
-from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
+from tacit.privacy.sensitivity import (
+    Relation,
+    Weights,
+    free_square_weight,
+    lever,
+    sensitivity,
+)
 from tacit.records import Name, Record, explain
+from tacit.study.afford import affordable
 from tacit.study.columns import Feature, Response
 from tacit.study.terms import Product, Term, products_of
 
@@ -29,13 +36,17 @@ MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
 TOO_WIDE = f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included"
 LARGEST_ENTRY = 4.0
-"""Largest entry of an encoded row after shrinking: what keeps sums of products exact (holder/encode.py)."""
+"""Largest entry of an encoded row after shrinking for which a block has its full size (holder/encode.py)."""
+MOST_ENTRY = 32.0
+"""Largest entry at all: a block of such rows has 64 times fewer, so that its sums of products are exact all the same."""
 NEAR_SPHERE = 0.3
 """Default row radius over the usual row, without an intercept: nearly every row is longer, and is put on the sphere."""
 NEAR_USUAL = 0.8
 """The same with an intercept, which keeps rows from being short: a little under what even spread would give."""
 RESPONSE_SHARE = 0.8
 """Default response bound without an intercept: a row of usual length is clipped where its response passes this share."""
+MOST_PLANNED = 10**9
+"""Most rows that a holder may plan."""
 SQUARE_WEIGHT = 0.3
 """Weight of y'y, against X'X, where it is not free: about two per cent more noise on the rest."""
 COUNT_WEIGHT = 1 / 8
@@ -117,6 +128,10 @@ class Study(Record):
     features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
     terms: Annotated[tuple[Term, ...], Field(strict=False)] = ()
     release: ReleaseForm = ReleaseForm()
+    planned_rows: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=MOST_PLANNED)], ...],
+        Field(strict=False, max_length=1000),
+    ] = ()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
@@ -139,9 +154,9 @@ class Study(Record):
             raise ValueError(
                 "release.response_weight must lie within a factor 1000 of row_radius / response_bound"
             )
-        if any(min(self.row_radius, product.longest) > LARGEST_ENTRY for product in self.products):
+        if self.largest_entry > self._most_entry:
             raise ValueError(
-                f"release.row_radius must be at most {LARGEST_ENTRY:g} where a range is that many times wider than typical"
+                f"release.row_radius must be at most {self._most_entry:g} where a range is that many times wider than typical"
             )
         if (self.release.count or self.count) not in self._counts:
             raise ValueError(
@@ -225,6 +240,17 @@ class Study(Record):
         )
 
     @property
+    def largest_entry(self) -> float:
+        """Largest entry of an encoded row after shrinking, or `LARGEST_ENTRY` if that is more."""
+        widest = max((product.longest for product in self.products), default=1.0)
+        return max(LARGEST_ENTRY, min(self.row_radius, widest))
+
+    @property
+    def _most_entry(self) -> float:
+        """Largest entry that is allowed: sums of averaged rows must fit as well."""
+        return MOST_ENTRY if self.release.average == 1 else LARGEST_ENTRY
+
+    @property
     def _is_anchored(self) -> bool:
         """Whether rows are kept from being short: by an intercept or, in a study with terms, by what stands in for it."""
         return self.intercept or bool(self.terms)
@@ -233,13 +259,41 @@ class Study(Record):
 
     @cached_property
     def row_radius(self) -> float:
-        """R: longer rows are shrunk to it. Default: a share of the usual row, and 1 at least with an intercept."""
+        """R: longer rows are shrunk to it. Default: what planned rows can afford or, where none are planned, a share
+        of the usual row, and 1 at least with an intercept.
+        """
+        if self.release.row_radius is not None:
+            return min(self.release.row_radius, self.longest_row)
+        if self.planned_rows:
+            return self._affordable_radius
         default = (NEAR_USUAL if self._is_anchored else NEAR_SPHERE) * self.usual_row
-        default = max(default, 1.0) if self.intercept else default
-        return min(
-            default if self.release.row_radius is None else self.release.row_radius,
-            self.longest_row,
-        )
+        return min(max(default, 1.0) if self.intercept else default, self.longest_row)
+
+    @property
+    def _affordable_radius(self) -> float:
+        """The radius that noise and bias make best for the planned rows (afford.py)."""
+        least = self.usual_row * (1.0 if self._is_anchored else NEAR_SPHERE)
+        most = (self.longest_row / least) ** 2
+        square = affordable(self.d * self._planned_noise, most)
+        if square >= most:
+            return self._exact(self.longest_row)
+        return self._exact(least * math.sqrt(square))
+
+    def _exact(self, radius: float) -> float:
+        """The radius, or the largest at which sums of rows stay exact where some range is very wide."""
+        widest = max((product.longest for product in self.products), default=1.0)
+        return min(radius, self._most_entry) if widest > self._most_entry else radius
+
+    @property
+    def _planned_noise(self) -> float:
+        """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh against it."""
+        epsilon = self.epsilon if self.scales_share is None else self.stages[1]
+        one_row = sensitivity(1.0, 1.0, Weights(1.0), self.relation, self.release.average)
+        noise = one_row / mu_of(epsilon, self.delta)
+        if self.secure_sum is None:
+            return noise / math.hypot(*self.planned_rows)
+        shares = len(self.secure_sum.holders) / self.secure_sum.covering
+        return noise * math.sqrt(shares) / sum(self.planned_rows)
 
     @property
     def whole_rows(self) -> bool:
@@ -251,15 +305,17 @@ class Study(Record):
         """Y: the response is clipped at it after row scaling, in units of half its public range.
 
         Default with an intercept: 1, so that nothing is clipped. Without one, rows are on a small sphere and responses,
-        centred by whoever left the intercept out, with them; then it goes with the radius.
+        centred by whoever left the intercept out, with them; then it goes with the radius. Planned rows that afford a
+        larger sphere make it grow faster, since clipping, unlike shrinking, biases a straight line too.
         """
         if self.release.response_bound is not None:
             return self.release.response_bound
-        return (
-            1.0
-            if self._is_anchored
-            else min(1.0, RESPONSE_SHARE * self.row_radius / self.usual_row)
-        )
+        if self._is_anchored:
+            return 1.0
+        bound = RESPONSE_SHARE * self.row_radius / self.usual_row
+        if self.planned_rows:
+            bound *= max(1.0, self.row_radius / (NEAR_SPHERE * self.usual_row))
+        return min(1.0, bound)
 
     @property
     def response_weight(self) -> float:
@@ -394,6 +450,8 @@ class Study(Record):
             del document["release"]["average"]
         if self.secure_sum is None:  # as studies were written before there were sums
             del document["secure_sum"]
+        if not self.planned_rows:  # as before rows could be planned
+            del document["planned_rows"]
         return document
 
     def resolved(self) -> Self:
