@@ -1,14 +1,17 @@
 """Fit: from a collection to a posterior, by a method's name."""
 
 import shlex
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from tacit.analyst.collection import Collection
+from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
-from tacit.analyst.methods.method import Draws, Method, Settings
+from tacit.analyst.methods.method import Draws, Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior, load_prior, prior_named
@@ -16,6 +19,7 @@ from tacit.errors import MethodError, PriorError
 from tacit.study import Study
 
 DEFAULT_METHOD = "noise-aware"
+HoldersAre = Literal["differ", "common", "separate"]
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -28,10 +32,13 @@ def fit(
     method: str = DEFAULT_METHOD,
     *,
     prior: Prior | str | Path = "weak",
+    holders: HoldersAre = "differ",
     settings: Settings | None = None,
 ) -> Posterior:
     """Infer the coefficients from a collection.
 
+    `holders` says what noise-aware takes them to be: such as may "differ" (from three on), alike
+    ("common"), or nothing to each other ("separate": each is fitted alone).
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a `[prior]` table.
     """
     settings = settings or Settings()
@@ -40,7 +47,8 @@ def fit(
     _check_needs(chosen, collection)
     _check_settings(settings)
     law = prior_of(prior, collection.study)
-    outcome = chosen.fit(evidence, law, settings)
+    outcome = _outcome(chosen, evidence, law, settings, holders)
+    apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
         study=collection.study,
         method=chosen.name,
@@ -52,18 +60,46 @@ def fit(
         caveat=chosen.caveat,
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(chosen.name, prior, settings, sampled=isinstance(outcome, Draws)),
+        options=_options(chosen.name, prior, holders, settings, sampled=isinstance(outcome, Draws)),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if np.isnan(outcome.residual_variance()) else pool(evidence, law, outcome),
+        pooled=None if apart else pool(evidence, law, outcome),
     )
 
 
-def _options(method: str, prior: Prior | str | Path, settings: Settings, *, sampled: bool) -> str:
+def _outcome(
+    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
+) -> Outcome:
+    """The method's outcome for holders that differ, are alike, or are each alone."""
+    if holders == "differ":
+        return method.fit(evidence, prior, settings)
+    if method.name != DEFAULT_METHOD:
+        raise MethodError(
+            f"holders: {method.name} takes holders to be alike; leave it out, or use {DEFAULT_METHOD}"
+        )
+    if holders == "common":
+        return method.fit(evidence, prior, replace(settings, spread=0.0))
+    if evidence.holders == 1:
+        raise MethodError("holders: one holder alone is what there is; leave it out")
+    from tacit.analyst.methods.separate import separate
+
+    return separate(evidence, prior, settings)
+
+
+def _options(
+    method: str,
+    prior: Prior | str | Path,
+    holders: HoldersAre,
+    settings: Settings,
+    *,
+    sampled: bool,
+) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
     options: dict[str, object] = {
         "method": method,
         "prior": "(given in code)" if isinstance(prior, Prior) else prior,
     }
+    if holders != "differ":
+        options["holders"] = holders
     if sampled:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method == "normal-x":

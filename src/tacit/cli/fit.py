@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from tacit.cli.options import Json, Probability
+from tacit.errors import PosteriorError
 
 
 def fit(
@@ -35,6 +36,12 @@ def fit(
         float | None,
         typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
     ] = None,
+    holders: Annotated[
+        Literal["differ", "common", "separate"],
+        typer.Option(
+            help="May holders differ (noise-aware, from three on); are they alike; or each alone."
+        ),
+    ] = "differ",
     trusted_key: Annotated[
         list[str] | None,
         typer.Option(help="Public key: take releases signed by one of these only."),
@@ -73,19 +80,19 @@ def fit(
             on_progress=on_progress,
         )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, settings=settings
+            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
         )
     posterior.save(out)
     found = posterior.summary()
     if as_json:
         typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
         return
-    holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
-        f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
+        f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
     )
     typer.echo(str(found))
-    typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
 
 def summary(
@@ -98,6 +105,9 @@ def summary(
         ),
     ] = "user",
     *,
+    by_holder: Annotated[
+        bool, typer.Option("--by-holder", help="Add each holder's own coefficients.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a posterior: mean, sd, interval and diagnostics of each coefficient, and a verdict.
@@ -107,4 +117,14 @@ def summary(
     from tacit.analyst.posterior.posterior import Posterior
 
     found = Posterior.load(posterior).summary(probability, units)
-    typer.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+        return
+    typer.echo(str(found))
+    if by_holder:
+        if found.holders is None:
+            raise PosteriorError(
+                "--by-holder: this posterior takes holders to be alike; "
+                "fit three or more with --holders differ"
+            )
+        typer.echo(f"\n{found.holders.table()}")

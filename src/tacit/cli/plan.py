@@ -38,6 +38,15 @@ def plan(
             min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
         ),
     ] = 1.0,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Guess: sd of every slope between holders, as a share of response range over "
+            "feature range. [default: holders are alike]",
+        ),
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Also draw it, to a .svg or .png file (needs tacit[plots]).")
     ] = None,
@@ -58,7 +67,7 @@ def plan(
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared, fill=fill)
+    guess = Guess(r_squared=r_squared, fill=fill, spread=spread)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = epsilon_for(agreement, holders, width, guess) if width is not None else None
     if picture is not None:
@@ -78,20 +87,24 @@ def plan(
         "expected width of 90 % intervals, in user units (share of their variance due to privacy noise)"
     )
     typer.echo(
-        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals\n"
+        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals"
     )
+    if spread is not None:
+        typer.echo(f"         and that slopes differ between holders with sd {spread:g}")
+    typer.echo()
     typer.echo(_table(forecasts))
     if width is not None:
-        answer = (
-            f"epsilon = {needed:.3g} is enough"
-            if needed is not None
-            else "no epsilon up to 20 is enough: more rows are needed"
-        )
+        answer = f"epsilon = {needed:.3g} is enough" if needed is not None else _not_enough(spread)
         typer.echo(
             f"\nfor every slope known to {width:g} of (response range / feature range): {answer}"
         )
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
+
+
+def _not_enough(spread: float | None) -> str:
+    more = "rows are" if not spread else "holders, or rows, are"
+    return f"no epsilon up to 20 is enough: more {more} needed"
 
 
 def _numbers(text: str, option: str, example: str) -> list[float]:

@@ -24,14 +24,22 @@ Array = NDArray[np.float64]
 
 
 def expected(
-    study: Study, rows: Sequence[float], gram: Array, epsilons: Sequence[float] | None
+    study: Study,
+    rows: Sequence[float],
+    gram: Array,
+    epsilons: Sequence[float] | None,
+    spread: float | None = None,
 ) -> Posterior:
-    """The posterior from the statistics that holders would have, with the noise of each one's ε or, for None, without."""
+    """The posterior from the statistics that holders would have, with the noise of each one's ε or, for None, without.
+
+    `spread` is τ, the sd of every coefficient between holders; None for whatever is then estimated.
+    """
     scales = None if epsilons is None else _scales(study, epsilons)
     if study.secure_sum is not None:  # one release, of all rows
         rows, scales = [sum(rows)], None if epsilons is None else [_of_sum(study, epsilons)]
     evidence = _evidence(study, np.array(rows, dtype=float), gram, scales)
-    return Posterior(study, "noise-aware", fit(evidence, Prior.weak(study.d), Settings()), ())
+    outcome = fit(evidence, Prior.weak(study.d), Settings(spread=spread))
+    return Posterior(study, "noise-aware", outcome, ())
 
 
 def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:

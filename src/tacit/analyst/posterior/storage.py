@@ -130,7 +130,8 @@ def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
     arrays = {
         name: np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
     }
-    return Differing(**arrays, told=np.array(parts["told"], dtype=bool).reshape(d))
+    told = np.array(parts["told"], dtype=bool).reshape(d)
+    return Differing(**arrays, told=told, alone=bool(parts["alone"]))
 
 
 def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tacit.analyst.posterior.diagnostics import Mixing, Verdict, mixing, verdict
+from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
 
@@ -36,6 +37,7 @@ class Summary:
     verdict: Verdict
     caveat: str
     response: str
+    holders: Holders | None = None  # None where holders are taken to be alike
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; what is not a number is null."""
@@ -55,7 +57,8 @@ class Summary:
             "advice": self.verdict.value,
             "caveat": self.caveat,
         }
-        return facts | {"residual_sd": self.residual_sd} | judged
+        holders = None if self.holders is None else self.holders.to_dict()
+        return facts | {"residual_sd": self.residual_sd} | judged | {"holders": holders}
 
     def __str__(self) -> str:
         tail = 100 * (1 - self.probability) / 2
@@ -78,7 +81,8 @@ class Summary:
             self.verdict.value,
             self.caveat,
         ]
-        return "\n".join([*lines, "", *(line for line in foot if line)])
+        between = [] if self.holders is None else ["", str(self.holders)]
+        return "\n".join([*lines, *between, "", *(line for line in foot if line)])
 
 
 def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Summary:
@@ -97,9 +101,10 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
             if isinstance(outcome, Student) and outcome.scale is None
             else Verdict.COMPUTED
         )
-    caveat = " ".join(
-        filter(None, [posterior.caveat, outcome.warning if isinstance(outcome, Mixture) else ""])
-    )
+    holders = posterior.holders(probability, units)
+    warning = outcome.warning if isinstance(outcome, Mixture) else ""
+    differ = "" if holders is None else holders.sentence
+    caveat = " ".join(filter(None, [posterior.caveat, warning, differ]))
     mean, sd, interval = (
         posterior.mean(units),
         posterior.sd(units),
@@ -129,6 +134,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         judgement,
         caveat,
         posterior.study.response.label,
+        holders,
     )
 
 
