@@ -154,8 +154,10 @@ def test_init_refuses_in_one_sentence_and_writes_nothing(tacit, house, arguments
     [
         ("scales_share = 0.1\n", "a study of two stages is published by hand"),
         (
-            "secure_sum = {least = 2, colluding = 0, "
-            f"holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n",
+            (
+                "secure_sum = {least = 2, colluding = 0, "
+                f"holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n"
+            ),
             "secure_sum is of a, b",
         ),
     ],
