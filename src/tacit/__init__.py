@@ -1,4 +1,4 @@
-"""Tacit: one Bayesian linear regression over several data holders, without showing a row to anyone."""
+"""Tacit: one Bayesian linear regression over several data holders, without showing a row."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

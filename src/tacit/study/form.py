@@ -42,7 +42,7 @@ PublicKey = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9+/]{43}=\z")]
 
 
 class ReleaseForm(Record):
-    """What is published and how; each default is a function of public quantities (docs/study.md)."""
+    """What is published and how; defaults are functions of public quantities (docs/study.md)."""
 
     noise: Shape = "frobenius"
     row_radius: Annotated[float, Field(ge=LEAST_RADIUS, allow_inf_nan=False)] | None = None

@@ -1,4 +1,4 @@
-"""What a study must obey beyond the kinds of its fields; each rule is refused by its own sentence."""
+"""What a study must obey beyond the kinds of its fields; each rule has its own sentence."""
 
 from typing import TYPE_CHECKING
 
