@@ -55,17 +55,14 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
 
 
 def simulate_scales(
-    study: Study,
-    table: object,
-    rng: np.random.Generator,
-    *,
-    holder: str,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    study: Study, table: object, rng: np.random.Generator, *, holder: str, **budget: float | None
 ) -> ScalesRelease:
-    """What `publish_scales` would make of a table, with noise from `rng` and no ledger."""
+    """What `publish_scales` would make of a table, with noise from `rng` and no ledger.
+
+    `budget` may hold an epsilon and a delta below those of the study's first stage.
+    """
     sums = moments_of(study, table_of(table, study).batches())
-    return privatise_scales(study, sums, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+    return privatise_scales(study, sums, Purpose(holder, "simulated", **budget), seeded(rng))
 
 
 def seeded(rng: np.random.Generator) -> Sampler:

@@ -15,31 +15,33 @@ from tacit.cli.options import (
     TrustedKeys,
 )
 
+Releases = Annotated[
+    list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
+]
+MethodName = Annotated[
+    str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
+]
+Sampler = Annotated[
+    Literal["gradient", "metropolis"],
+    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+]
+NoiseVariance = Annotated[
+    float | None,
+    typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
+]
+
 
 def fit(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(help="Release files, release logs of streams, or folders of them."),
-    ],
+    releases: Releases,
     out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
-    method: Annotated[
-        str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
-    ] = None,
+    method: MethodName = None,
     prior: Prior = "weak",
     chains: Annotated[int, typer.Option(help="Chains of a sampler.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    sampler: Annotated[
-        Literal["gradient", "metropolis"],
-        typer.Option(
-            help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."
-        ),
-    ] = "gradient",
-    noise_variance: Annotated[
-        float | None,
-        typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
-    ] = None,
+    sampler: Sampler = "gradient",
+    noise_variance: NoiseVariance = None,
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import click
 
 StudyFile = Annotated[Path, typer.Argument(help="The study file all holders agreed on.")]
+HolderName = Annotated[
+    str, typer.Option(help="This holder's name, as every release will state it.")
+]
 PosteriorFile = Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 LedgerFile = Annotated[

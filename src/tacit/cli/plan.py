@@ -16,35 +16,42 @@ if TYPE_CHECKING:
     from tacit.plan import Forecast
 
 
+Budgets = Annotated[
+    str | None, typer.Option(help="Budgets to compare, as 0.5,1,2. [default: the study's]")
+]
+Width = Annotated[
+    float | None,
+    typer.Option(
+        help="Find the epsilon at which each slope, as a share of response range over "
+        "feature range, is this well known."
+    ),
+]
+Explained = Annotated[
+    float,
+    typer.Option(
+        min=0, max=0.99, help="Guess: share of the response's variance that features explain."
+    ),
+]
+Fill = Annotated[
+    float,
+    typer.Option(
+        min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
+]
+
+
 def plan(
     study: StudyFile,
     rows: Annotated[str, typer.Option(help="Rows of each holder, as 12000,8000,5000.")],
-    epsilon: Annotated[
-        str | None, typer.Option(help="Budgets to compare, as 0.5,1,2. [default: the study's]")
-    ] = None,
-    width: Annotated[
-        float | None,
-        typer.Option(
-            help="Find the epsilon at which each slope, as a share of response range over "
-            "feature range, is this well known."
-        ),
-    ] = None,
-    r_squared: Annotated[
-        float,
-        typer.Option(
-            min=0, max=0.99, help="Guess: share of the response's variance that features explain."
-        ),
-    ] = 0.3,
-    fill: Annotated[
-        float,
-        typer.Option(
-            min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
-        ),
-    ] = 1.0,
-    picture: Annotated[
-        Path | None,
-        typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
-    ] = None,
+    epsilon: Budgets = None,
+    width: Width = None,
+    r_squared: Explained = 0.3,
+    fill: Fill = 1.0,
+    picture: Picture = None,
     *,
     as_json: Json = False,
 ) -> None:

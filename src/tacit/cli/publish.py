@@ -2,11 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tacit.cli.options import Dataset, Delta, Epsilon, Json, LedgerFile, SigningKey, StudyFile
+from tacit.cli.options import (
+    Dataset,
+    Delta,
+    Epsilon,
+    HolderName,
+    Json,
+    LedgerFile,
+    SigningKey,
+    StudyFile,
+)
+from tacit.cli.progress import rows_bar
+from tacit.cli.source import Asked, files_of, source_of
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -15,57 +26,62 @@ if TYPE_CHECKING:
     from tacit.release.document import Published
 
 
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
+    ),
+]
+Query = Annotated[
+    str | None, typer.Option(help="Instead of files: the rows of this query on --database.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, "
+        "or env:NAME for one; without a password."
+    ),
+]
+SparkTable = Annotated[
+    str | None,
+    typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
+]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"),
+]
+Stage = Annotated[
+    Literal["statistics", "scales"],
+    typer.Option(help="scales: the first stage of a study with scales_share."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")]
+LocalDiagnostics = Annotated[
+    bool,
+    typer.Option(
+        "--local-diagnostics",
+        help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.",
+    ),
+]
+
+
 def publish(
     study: StudyFile,
-    holder: Annotated[str, typer.Option(help="This holder's name, as the release will state it.")],
+    holder: HolderName,
     out: Annotated[Path, typer.Option(help="File for the release.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
-        ),
-    ] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="Instead of files: the rows of this query on --database.")
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, "
-            "or env:NAME for one; without a password."
-        ),
-    ] = None,
-    spark_table: Annotated[
-        str | None,
-        typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
-    ] = None,
-    spark_master: Annotated[
-        str | None,
-        typer.Option(
-            help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"
-        ),
-    ] = None,
+    data: Tables = None,
+    sql: Query = None,
+    database: Database = None,
+    spark_table: SparkTable = None,
+    spark_master: SparkMaster = None,
     ledger: LedgerFile = None,
     dataset: Dataset = "default",
     epsilon: Epsilon = None,
     delta: Delta = None,
-    stage: Annotated[
-        Literal["statistics", "scales"],
-        typer.Option(help="scales: the first stage of a study with scales_share."),
-    ] = "statistics",
+    stage: Stage = "statistics",
     sign: SigningKey = None,
     *,
-    again: Annotated[
-        bool, typer.Option("--again", help="Pay for a second release of the same study.")
-    ] = False,
-    local_diagnostics: Annotated[
-        bool,
-        typer.Option(
-            "--local-diagnostics",
-            help="Show on this screen alone how many values were clamped, "
-            "rows shrunk or incomplete.",
-        ),
-    ] = False,
+    again: Again = False,
+    local_diagnostics: LocalDiagnostics = False,
     as_json: Json = False,
 ) -> None:
     """Publish a table's noisy statistics as one JSON file that may leave the house.
@@ -80,38 +96,44 @@ def publish(
 
     From Spark: `--spark-table ward.stays --spark-master spark://host:7077` instead of files.
     """
-    from tacit.cli.progress import rows_bar
-    from tacit.cli.source import Asked, files_of, source_of
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
-    from tacit.holder.publish import publish as publish_statistics
-    from tacit.holder.scales import publish_scales
-    from tacit.study import Study
 
     asked = Asked(data or [], sql, database, spark_table, spark_master)
-    agreement = Study.load(study)
     book = Ledger(ledger or default_path())
-    _check_place(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
-    source = source_of(asked, agreement)
     diagnostics = Diagnostics() if local_diagnostics else None
-    with rows_bar(getattr(source, "rows", None)) as on_rows:
-        release = (publish_scales if stage == "scales" else publish_statistics)(
-            agreement,
-            source,
-            holder=holder,
-            ledger=book,
-            dataset=dataset,
-            epsilon=epsilon,
-            delta=delta,
-            key=sign,
-            again=again,
-            diagnostics=diagnostics,
-            on_rows=on_rows,
-        )
+    _check_place(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
+    release = _published(
+        study,
+        asked,
+        stage,
+        holder=holder,
+        ledger=book,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        key=sign,
+        again=again,
+        diagnostics=diagnostics,
+    )
     _save(release, out)
     if diagnostics is not None:
         _show(diagnostics)
     _tell(release, out, book, dataset, as_json=as_json)
+
+
+def _published(study: Path, asked: Asked, stage: str, **purpose: Any) -> "Published":  # noqa: ANN401
+    """Read, charge, perturb: what `publish` of the library does for the stage that is asked for."""
+    from tacit.holder.publish import publish as publish_statistics
+    from tacit.holder.scales import publish_scales
+    from tacit.study import Study
+
+    agreement = Study.load(study)
+    source = source_of(asked, agreement)
+    with rows_bar(getattr(source, "rows", None)) as on_rows:
+        if stage == "scales":
+            return publish_scales(agreement, source, on_rows=on_rows, **purpose)
+        return publish_statistics(agreement, source, on_rows=on_rows, **purpose)
 
 
 def _check_place(out: Path, read: list[Path]) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Dataset, Delta, Epsilon, Json, LedgerFile, SigningKey, StudyFile
+from tacit.cli.options import (
+    Dataset,
+    Delta,
+    Epsilon,
+    HolderName,
+    Json,
+    LedgerFile,
+    SigningKey,
+    StudyFile,
+)
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -18,36 +27,41 @@ if TYPE_CHECKING:
     from tacit.holder.stream.publish import Report
 
 
+Source = Annotated[str, typer.Argument(help="A CSV file that grows, or - for standard input.")]
+BatchRows = Annotated[
+    int, typer.Option(help="Rows of a batch: a public number, fixed for the whole stream.")
+]
+BatchesPerPerson = Annotated[
+    int,
+    typer.Option(
+        help="Most batches that one person's rows may be in; "
+        "the ledger is charged for so many at once."
+    ),
+]
+Idle = Annotated[
+    float | None,
+    typer.Option(min=0, help="End after so many seconds without new rows. [default: never]"),
+]
+PublishRest = Annotated[
+    bool, typer.Option("--publish-rest", help="At the end publish the last, partial batch too.")
+]
+
+
 def stream(
     study: StudyFile,
-    holder: Annotated[str, typer.Option(help="This holder's name, as the releases will state it.")],
-    batch_rows: Annotated[
-        int, typer.Option(help="Rows of a batch: a public number, fixed for the whole stream.")
-    ],
+    holder: HolderName,
+    batch_rows: BatchRows,
     log: Annotated[Path, typer.Option(help="Release log: one line for each batch is added to it.")],
-    source: Annotated[
-        str, typer.Argument(help="A CSV file that grows, or - for standard input.")
-    ] = "-",
+    source: Source = "-",
     ledger: LedgerFile = None,
     dataset: Dataset = "default",
     epsilon: Epsilon = None,
     delta: Delta = None,
     sign: SigningKey = None,
-    batches_per_person: Annotated[
-        int,
-        typer.Option(
-            help="Most batches that one person's rows may be in; "
-            "the ledger is charged for so many at once."
-        ),
-    ] = 1,
-    idle: Annotated[
-        float | None,
-        typer.Option(min=0, help="End after so many seconds without new rows. [default: never]"),
-    ] = None,
+    batches_per_person: BatchesPerPerson = 1,
+    idle: Idle = None,
     *,
-    publish_rest: Annotated[
-        bool, typer.Option("--publish-rest", help="At the end publish the last, partial batch too.")
-    ] = False,
+    publish_rest: PublishRest = False,
     as_json: Json = False,
 ) -> None:
     """Publish rows as they arrive: each full batch becomes one line of the log.
@@ -56,8 +70,7 @@ def stream(
 
     The guarantee is for each person whose rows are in one batch only: the whole stream then costs
     what one release costs, and the ledger is charged that once, when the first row is there. A
-    person in k batches has √k times the μ: say so with --batches-per-person. docs/stream.md has the
-    details.
+    person in k batches has √k times the μ: say so with --batches-per-person (docs/stream.md).
 
     Standard input ends when it is closed; a file never does: use --idle, or end the command with
     Ctrl-C, which is clean. A later run goes on where this one ended.
@@ -76,9 +89,10 @@ def stream(
     say: Callable[[str], None] = (lambda _line: None) if as_json else typer.echo
     wipe_what_is_freed()
     with _stopping() as stopped:
+        text = Text(agreement, path, idle=idle, stopped=stopped)
         report = run_stream(
             agreement,
-            Text(agreement, path, idle=idle, stopped=stopped),
+            text,
             holder=holder,
             ledger=book,
             log=log,
