@@ -13,7 +13,7 @@ from tacit.errors import ReleaseError, SignatureError
 from tacit.privacy.gaussian import compose, mu_of
 from tacit.simulation import simulate_scales
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.toml import study_toml
 
 FEATURES = [

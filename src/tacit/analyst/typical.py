@@ -21,7 +21,7 @@ from tacit.analyst.collection import check_together
 from tacit.release.scales import ScalesRelease
 from tacit.study import Study
 from tacit.study.columns import Feature
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.terms import products_of
 
 CLEAR = 4.0

@@ -13,22 +13,18 @@ from pydantic import Field, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
-from tacit.privacy.sensitivity import Relation
-from tacit.records import Name, Number, Positive, must
-from tacit.release.document import Lattice, Published, Signature, provenance
+from tacit.records import Number, must
+from tacit.release.document import Published, provenance
 from tacit.study import Study
 
 
 class Release(Published):
-    """Noisy statistics of one holder for one study. `xtx` and `xty` are in the study's scaled units."""
+    """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
-    study_hash: str
-    study: Study
-    holder: Name
     n: Annotated[int, Field(ge=0, lt=2**63)] | Number | None
     xtx: Annotated[
         tuple[Annotated[tuple[Number, ...], Field(strict=False)], ...], Field(strict=False)
@@ -36,21 +32,9 @@ class Release(Published):
     xty: Annotated[tuple[Number, ...], Field(strict=False)]
     yty: Number | None
     smallest_eigenvalue: Number | None
-    relation: Relation
-    epsilon: Positive
-    delta: Positive
-    mu: Positive
-    sensitivity: Positive
-    multiplier: Positive
     noise_shape: Shape
     noise: Noise
-    lattice: Lattice
-    mechanism: Name
-    simulated: bool
-    created: str
-    software: Name
     survivors: Annotated[int, Field(ge=2)] | None = None
-    signature: Signature | None = None
 
     @classmethod
     def of(
@@ -65,9 +49,10 @@ class Release(Published):
         simulated: bool = False,
         survivors: int | None = None,
     ) -> Self:
-        """The release that states noisy statistics, whole lattice steps in the order of the mechanism's layout.
+        """The release that states noisy statistics.
 
-        `n` is the exact number of rows, where the study publishes that; `drawn_by` says what made the noise.
+        `steps` are whole lattice steps in the order of the mechanism's layout, `n` is the exact
+        number of rows, where the study publishes that, and `drawn_by` says what made the noise.
         """
         noisy = [from_steps(step, mechanism.lattice) for step in steps]
         parts = mechanism.layout.divided(noisy)
@@ -133,7 +118,8 @@ class Release(Published):
 
     def _needed_in_sum(self) -> Mechanism:
         """The noise of those who stayed in a secure sum; they all spend what the study says."""
-        agreed, survivors = self.study.secure_sum, self.survivors or 0
+        agreed = self.study.secure_sum
+        survivors = self.survivors or 0
         must(
             agreed is not None and agreed.least <= survivors <= len(agreed.holders),
             "survivors must be as many as the study allows",

@@ -22,7 +22,7 @@ from tacit.federation.wire import ROUNDS, Step
 from tacit.files import write_whole
 from tacit.release.signature import load_key
 from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study.form import SecureSum
 
 Named = dict[str, str]
 Publish = Callable[[Callable[[list[int]], str]], str]

@@ -22,7 +22,7 @@ from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import Round, Step, step_request
 from tacit.release import Release
 from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study.form import SecureSum
 from tacit.study.toml import study_toml
 
 LARGEST = 2**112
