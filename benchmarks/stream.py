@@ -1,7 +1,9 @@
-"""Streams: what pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+"""Streams.
 
-Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log may cost at most BAR times what it
-costs early, and pooling may cost at most 5 % of accuracy.
+What pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+
+Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log
+may cost at most BAR times what it costs early, and pooling may cost at most 5 % of accuracy.
 """
 
 import argparse
@@ -44,7 +46,10 @@ def table(rows: int, truth: Array, mixing: Array, rng: np.random.Generator) -> A
 
 
 def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float, float]]:
-    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds: pooled, and each batch as a holder."""
+    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds.
+
+    Pooled, and each batch as a holder.
+    """
     found: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name in ("pooled", "apart")}
     for seed in range(runs):
         rng = np.random.default_rng(seed)
@@ -73,7 +78,10 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
 
 
 def cost(batches: int, folder: Path) -> list[float]:
-    """Median milliseconds to read, check and add one batch, and then to compute the posterior: after ten batches, and after all."""
+    """Median milliseconds to read, check and add one batch, and then to compute the posterior.
+
+    After ten batches, and after all.
+    """
     rng = np.random.default_rng(0)
     truth, mixing = np.zeros(FEATURES), np.eye(FEATURES)
     log = folder / "simulated.log"
