@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from tacit.cli import main
 from tacit.demo.hospitals import STUDY
 from tacit.errors import LedgerError, ReleaseError, StudyError, TableError
-from tacit.holder.ledger import Charge, Ledger
+from tacit.holder.account import Charge
+from tacit.holder.ledger import Ledger
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release

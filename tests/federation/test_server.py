@@ -273,8 +273,14 @@ def test_a_holder_must_sign_with_its_own_key(tmp_path):
     keys = {"north": north, "south": north, "east": south}
     found = states(gather(LocalGrid(nodes), terms(keys=keys, expected=1)))
     assert found[1][0] == "released"
-    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
-    assert found[3] == ("rejected", "the release of 'east' is not signed by a trusted key")
+    assert found[2] == (
+        "rejected",
+        "the release of 'south' is not signed by that holder's trusted key",
+    )
+    assert found[3] == (
+        "rejected",
+        "the release of 'east' is not signed by that holder's trusted key",
+    )
     found = states(gather(LocalGrid(nodes), terms(keys={"north": north, "south": south})))
     assert (found[1][0], found[2][0]) == ("released", "released")
 
@@ -282,7 +288,10 @@ def test_a_holder_must_sign_with_its_own_key(tmp_path):
 def test_a_stranger_with_a_key_of_its_own_is_rejected(tmp_path):
     nodes = {1: site(tmp_path, signed=True), 2: site(tmp_path, "south", signed=True)}
     found = states(gather(LocalGrid(nodes), terms(keys={"north": public_key(tmp_path, "north")})))
-    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
+    assert found[2] == (
+        "rejected",
+        "no trusted key was given for 'south': name it as south=KEY",
+    )
 
 
 def _release(folder):

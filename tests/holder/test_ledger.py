@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import BudgetError, LedgerError
-from tacit.holder.ledger import Charge, Ledger, default_path
+from tacit.holder.account import Charge
+from tacit.holder.ledger import Ledger, default_path
 from tacit.holder.publish import publish
 from tacit.holder.stream.ledger import Terms, start_stream
 from tacit.privacy.gaussian import epsilon_of, mu_of
@@ -124,7 +125,7 @@ def test_a_refused_first_charge_leaves_no_data_set_behind(ledger):
 
 def test_data_sets_have_budgets_of_their_own(ledger):
     ledger.charge(charge_of(), "replace-one")
-    ledger.charge(charge_of(dataset="staff"), "add-remove")
+    ledger.charge(charge_of(dataset="staff"), "add-remove", new_dataset=True)
     assert [(state.dataset, state.relation) for state in ledger.accounts()] == [
         ("patients", "replace-one"),
         ("staff", "add-remove"),
@@ -309,7 +310,9 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, content)
 
 def test_a_damaged_ledger_is_a_ledger_error_wherever_the_damage_is(ledger):
     for number in range(30):
-        ledger.charge(charge_of(0.01, dataset=f"data set {number}"), "replace-one")
+        ledger.charge(
+            charge_of(0.01, dataset=f"data set {number}"), "replace-one", new_dataset=True
+        )
     whole = ledger.path.read_bytes()
     rng = np.random.default_rng(5)
     for start in rng.integers(0, len(whole) - 600, 40):

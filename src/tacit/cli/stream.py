@@ -12,7 +12,7 @@ import typer
 from tacit.cli.options import Json, LedgerFile
 
 if TYPE_CHECKING:
-    from tacit.holder.ledger import Charge
+    from tacit.holder.account import Charge
     from tacit.holder.stream.ledger import Batch
     from tacit.holder.stream.publish import Report
 

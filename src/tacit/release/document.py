@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
@@ -56,11 +56,20 @@ class Signature(Record):
     value: Annotated[str, Field(max_length=200)]
 
 
+class Receipt(Record):
+    """The charge that paid for a document, as its holder's ledger numbers it, and the head of the ledger's chain after it."""
+
+    charge: Annotated[int, Field(ge=1, lt=2**63)]
+    head: Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
+
+
 class Published(Record):
     """A document that leaves a holder. Each kind states all its fields itself, in their order; every kind has these."""
 
     kind: ClassVar[str]
     """What a message calls it."""
+    optional: ClassVar[tuple[str, ...]] = ("ledger",)
+    """Fields that are left out of the document where there is nothing to state."""
 
     if TYPE_CHECKING:
         format: str
@@ -73,6 +82,7 @@ class Published(Record):
         lattice: int
         simulated: bool
         created: str
+        ledger: Receipt | None
         signature: Signature | None
 
     def _check_provenance(self) -> None:
@@ -105,7 +115,14 @@ class Published(Record):
         """The document as plain values."""
         document = self.model_dump(mode="json")
         document["study"] = self.study.document()
+        for field in self.optional:
+            if document[field] is None:
+                del document[field]
         return document
+
+    def paid_by(self, receipt: Receipt) -> Self:
+        """The document with the charge that paid for it."""
+        return self.model_copy(update={"ledger": receipt})
 
     def canonical(self) -> bytes:
         """What is signed: the document without its signature, in canonical JSON."""

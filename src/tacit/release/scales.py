@@ -11,7 +11,7 @@ from tacit.errors import StudyError
 from tacit.privacy.scales import MomentNoise
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Number, Positive, Record, must
-from tacit.release.document import Lattice, Published, Signature
+from tacit.release.document import Lattice, Published, Receipt, Signature
 from tacit.study import Study
 
 
@@ -47,6 +47,7 @@ class ScalesRelease(Published):
     simulated: bool
     created: str
     software: Name
+    ledger: Receipt | None = None
     signature: Signature | None = None
 
     @model_validator(mode="after")

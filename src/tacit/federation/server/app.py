@@ -98,7 +98,7 @@ def federate(grid: Grid, order: Order) -> Posterior:
     keys = (
         None
         if order.terms.keys is None or order.terms.study.secure_sum is not None
-        else order.terms.keys.values()
+        else order.terms.keys
     )
     collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)

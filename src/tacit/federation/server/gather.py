@@ -60,8 +60,7 @@ def _check(release: Release, terms: Terms, held: list[Release]) -> None:
     """Refuse a release that is not of this study, not its holder's, or not fit to be used with the others."""
     if release.study_hash != terms.study.hash:
         raise FederationError("release: it is of another study than was asked for")
-    keys = None if terms.keys is None else [terms.keys.get(release.holder, "")]
-    check_together([release], allow_simulated=terms.allow_simulated, trusted_keys=keys)
+    check_together([release], allow_simulated=terms.allow_simulated, trusted_keys=terms.keys)
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
 
 
