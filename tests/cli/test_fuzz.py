@@ -650,7 +650,7 @@ def test_damaged_ledgers(number, tmp_path):
         "2026-01-31T09:30:00Z",
         None,
     )
-    ledger.record(ledger.charge(charge, "replace-one"), RELEASE.to_json())
+    ledger.record(ledger.pay(charge, "replace-one").charge, RELEASE.to_json())
     whole = ledger.path.read_bytes()
 
     def check(content):
@@ -658,7 +658,7 @@ def test_damaged_ledgers(number, tmp_path):
         try:
             for account in ledger.accounts():
                 assert account.spent >= 0
-            ledger.charge(charge, "replace-one", again=True)
+            ledger.pay(charge, "replace-one", again=True)
         except LedgerError as error:
             assert len(str(error).splitlines()) == 1  # noqa: PT017
         ledger.path.unlink()

@@ -1,4 +1,4 @@
-"""Chain, witness, names of data sets: `holder/chain.py`, `ledger_file.py`, `account.py`, `refusals.py`."""
+"""The chain and the names of data sets: `holder/chain.py`, `ledger_file.py`, `account.py`, `refusals.py`."""
 
 import shutil
 import sqlite3
@@ -41,7 +41,7 @@ def ledger(tmp_path):
 
 def charged(ledger, count):
     for number in range(count):
-        ledger.charge(replace(CHARGE, study_hash=f"sha256:{number}"), "replace-one")
+        ledger.pay(replace(CHARGE, study_hash=f"sha256:{number}"), "replace-one")
 
 
 def publish_to(ledger, study=STUDY, **options):
@@ -186,7 +186,7 @@ def test_a_loss_can_be_accepted_by_name_alone(ledger):
 )
 def test_letter_case_and_spacing_make_no_other_data_set(ledger, name):
     charged(ledger, 1)
-    ledger.charge(replace(CHARGE, dataset=name), "replace-one")
+    ledger.pay(replace(CHARGE, dataset=name), "replace-one")
     ledger.set_limit(name, 4.0, 1e-6)
     ledger.cap(name, 3.0, 1e-6)
     [account] = ledger.accounts()
@@ -196,7 +196,7 @@ def test_letter_case_and_spacing_make_no_other_data_set(ledger, name):
 @pytest.mark.parametrize("name", ["", "  ", "\n", "a\x00b", "x" * 201])
 def test_a_name_that_names_nothing_is_refused(ledger, name):
     with pytest.raises(LedgerError, match="needs a name"):
-        ledger.charge(replace(CHARGE, dataset=name), "replace-one")
+        ledger.pay(replace(CHARGE, dataset=name), "replace-one")
     assert canonical_name("Straße") == canonical_name("STRASSE")
 
 

@@ -1,4 +1,4 @@
-"""What a data set's account is in the ledger's file: its limit, its charges, and how both are written.
+"""Accounts in the ledger's file: a data set's limit and charges, and how both are written.
 
 Every function here runs inside one of the ledger's transactions.
 """
@@ -11,6 +11,7 @@ from tacit.holder.chain import Mark, next_head
 from tacit.holder.ledger_file import CHAINED, last_head
 from tacit.privacy import account as arithmetic
 from tacit.privacy.sensitivity import Relation
+from tacit.release.document import Receipt
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,14 @@ def account_of(database: sqlite3.Connection, dataset: str) -> Account:
         dataset=dataset,
         charges=charges,
     )
+
+
+def receipt_of(database: sqlite3.Connection, number: int) -> Receipt:
+    """What a release states of the charge that paid for it."""
+    row = database.execute("SELECT head FROM charge WHERE id = ?", (number,)).fetchone()
+    if row is None:
+        raise LedgerError(f"the ledger has no charge {number}")
+    return Receipt(charge=number, head=row[0])
 
 
 def length(database: sqlite3.Connection) -> int:

@@ -1,7 +1,7 @@
 """The chain: every charge carries a hash of itself and of all before it.
 
-So none can be changed or go missing unseen. The head after a charge is stated in the release that
-it paid for. Beside the ledger lies its witness, a small file with the number of charges and the last
+So none can be changed or go missing unseen. The head after a charge is stated in the release it
+paid for. Beside the ledger lies its witness, a small file with the number of charges and the last
 head. A ledger that was put back from an older copy has fewer charges than its witness knows, and
 publishes nothing until that is mended.
 """

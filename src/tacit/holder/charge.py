@@ -63,9 +63,9 @@ def paid(
     Its text is in the ledger before it is handed out.
     """
     check_sampler()
-    number = ledger.charge(charge, relation, again=again, new_dataset=new_dataset, limit=limit)
-    made = make(ledger.receipt(number))
-    ledger.record(number, text(made))
+    receipt = ledger.pay(charge, relation, again=again, new_dataset=new_dataset, limit=limit)
+    made = make(receipt)
+    ledger.record(receipt.charge, text(made))
     return made
 
 

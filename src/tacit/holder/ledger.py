@@ -26,6 +26,7 @@ from tacit.holder.account import (
     interrupted_charge,
     length,
     reaches,
+    receipt_of,
     write_charge,
 )
 from tacit.holder.chain import Mark, Witness
@@ -91,7 +92,7 @@ class Ledger:
 
     # Charges.
 
-    def charge(
+    def pay(
         self,
         charge: Charge,
         relation: Relation,
@@ -99,22 +100,23 @@ class Ledger:
         again: bool = False,
         new_dataset: bool = False,
         limit: tuple[float, float] | None = None,
-    ) -> int:
-        """Write a charge durably, if the limit admits it, and return its number.
+    ) -> Receipt:
+        """Write a charge durably, if the limit admits it, and give its receipt.
 
         A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). A
         name that the ledger does not know yet, beside others, must be said to be a `new_dataset`.
         The same study is not published twice from a data set unless `again` says that a second,
         separately paid release is wanted. A charge for the same that was interrupted before its
-        release was stored is finished instead: its number is returned.
+        release was stored is finished instead: its receipt is given.
         """
         charge = replace(charge, dataset=canonical_name(charge.dataset))
         with self.charging() as database:
-            if not again and (earlier := interrupted_charge(database, charge)) is not None:
-                return earlier
-            return insert_charge(
-                database, charge, relation, again=again, new_dataset=new_dataset, limit=limit
-            )
+            number = None if again else interrupted_charge(database, charge)
+            if number is None:
+                number = insert_charge(
+                    database, charge, relation, again=again, new_dataset=new_dataset, limit=limit
+                )
+            return receipt_of(database, number)
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""
@@ -128,10 +130,7 @@ class Ledger:
     def receipt(self, number: int) -> Receipt:
         """What a release states of the charge that paid for it."""
         with self.transaction(checked=False) as database:
-            row = database.execute("SELECT head FROM charge WHERE id = ?", (number,)).fetchone()
-        if row is None:
-            raise LedgerError(f"the ledger has no charge {number}")
-        return Receipt(charge=number, head=row[0])
+            return receipt_of(database, number)
 
     def mend(
         self, charges: Sequence[Charge], relation: Relation, *, accept_loss: bool = False
