@@ -47,8 +47,7 @@ class Table:
     def row(self, *figures: object, note: str = "") -> None:
         """Print and keep one row; `note` is printed beside it, and not kept."""
         cells = [
-            shown(figure, form)
-            for figure, form in zip(figures, self.columns.values(), strict=True)
+            shown(figure, form) for figure, form in zip(figures, self.columns.values(), strict=True)
         ]
         if not self.rows:
             print("\n" + self._line(list(self.columns)))
@@ -88,9 +87,7 @@ class Bench:
             description=about, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         self.parser.add_argument("--quick", action="store_true", help=quick)
-        self.parser.add_argument(
-            "--check", action="store_true", help="exit 1 when a bar is missed"
-        )
+        self.parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
         self.parser.add_argument(
             "--out", type=Path, help="write the record here: a JSON file, or a folder of them"
         )
@@ -144,7 +141,9 @@ class Bench:
         missed = self.missed
         if self.bars:
             count = len(self.bars)
-            verdict = f"{len(missed)} of {count} bars missed:" if missed else f"all {count} bars met"
+            verdict = (
+                f"{len(missed)} of {count} bars missed:" if missed else f"all {count} bars met"
+            )
             print("\n" + "\n  ".join([verdict, *missed]))
         print(f"{self.name}: {seconds:.0f} s")
         if self._out is not None:
@@ -169,9 +168,7 @@ class Bench:
             "said": self.said,
             "bars": self.bars,
         }
-        path.write_text(
-            json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def commit() -> str:
