@@ -141,7 +141,7 @@ class Model:
         total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
-        root = np.linalg.cholesky(total)
+        root = np.linalg.cholesky(total).astype(float)
         shared = _square_root(_spread(posterior.shared_variance, self.second))
         sides = [
             posterior.mean,
