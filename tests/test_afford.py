@@ -1,4 +1,7 @@
-"""The row radius that planned rows can afford: least noise and bias, between the usual row and the longest."""
+"""The row radius that planned rows can afford: least noise and bias together.
+
+Covers `tacit.study.afford`.
+"""
 
 import math
 from itertools import pairwise
@@ -10,7 +13,7 @@ from tacit.holder.statistics import statistics_of
 from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.afford import NOISE_COST, TAIL, affordable
-from tacit.study.study import LARGEST_ENTRY, MOST_ENTRY
+from tacit.study.form import LARGEST_ENTRY, MOST_ENTRY
 
 
 def study_of(

@@ -222,7 +222,7 @@ def test_holders_with_one_residual_variance_share_it():
     """The search for differences must be clearly better than none: then the fit is the one under a common variance."""
     found = []
     for _, evidence in map(alike, range(10)):
-        model = Model(facts_of(evidence), Prior.weak(3), 0.2, intercept=True)
+        model = Model(facts_of(evidence, Prior.weak(3)), 1.0)
         found.append(residual.ratios(model, evidence, Prior.weak(3)))
     assert sum(not np.array_equal(ratios, np.ones(4)) for ratios in found) <= 1
 

@@ -8,10 +8,8 @@ Given three things the coefficients are Gaussian (`model.py`):
 - τ, the sd of each coefficient between holders, from three holders on (`spreads.py`, `net.py`). Holders
   that differ (other instruments, other patients) would otherwise be weighted by noise alone, and the
   more exact the releases, the more one odd holder would pull.
-- ς, one scale for all coefficients but the intercept: θ_k − m_k is ς√C_kk times a Student variable with 2
-  degrees of freedom, ς uniform on (0, 1]. It keeps a fit from chasing noise when the releases hold
-  little: ς is then small and the prediction close to the mean, while the heavy tails let a coefficient
-  that stands out stand.
+- ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It keeps a
+  fit from chasing noise when the releases hold little.
 
 The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are exact.
 """
@@ -28,7 +26,7 @@ from tacit.analyst.methods.noise_aware import residual
 from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
 from tacit.analyst.methods.noise_aware.net import (
     FEWEST,
-    PILOT_SCALE,
+    PILOT_SHARE,
     Net,
     Pilot,
     Place,
@@ -40,8 +38,6 @@ from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-SCALES = np.geomspace(0.01, 1.0, 13)
-"""Values of ς; on this grid a uniform law of ς has weights proportional to ς."""
 MOST_UNKNOWN = 0.1
 """Share of the response's variance that slopes may leave in doubt, where that is more than what they are known to explain."""
 MOST_LEVEL = 0.05
@@ -57,13 +53,13 @@ TWO_HOLDERS = "Two holders are too few to tell how far holders differ: they are 
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
-    """Mixture over the spread of holders, the scale of the coefficients and the residual variance."""
+    """Mixture over the spread of holders, the share ρ and the residual variance."""
     if evidence.holders >= FEWEST and settings.spread is None:
         return _differing(evidence, prior, settings)
-    facts = facts_of(evidence)
+    facts = facts_of(evidence, prior)
     spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
     if settings.noise_variance is None:
-        model = Model(facts, prior, PILOT_SCALE, intercept=evidence.intercept, spread=spread)
+        model = Model(facts, PILOT_SHARE, spread=spread)
         facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
     nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
     unshrunk = _unshrunk(evidence, facts)
@@ -78,10 +74,10 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """The mixture where holders may differ."""
     pilot = pilot_of(evidence, prior, settings.noise_variance)
     places = [place for _, place in _places(pilot.facts, pilot.spread, evidence, prior, settings)]
-    net = net_of(pilot, places, prior, intercept=evidence.intercept)
+    net = net_of(pilot, places)
     mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(evidence, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
-    alike, within = _alike(pilot, best, prior, intercept=evidence.intercept)
+    alike, within = _alike(pilot, best)
     warning = _warning(mixture, alike, pilot.facts, intercept=evidence.intercept)
     differing = _differences(net, pilot, within)
     return replace(mixture, warning=warning, differing=differing)
@@ -90,20 +86,20 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
 def _places(
     facts: Facts, spread: Array, evidence: Evidence, prior: Prior, settings: Settings
 ) -> list[tuple[Node, Place]]:
-    """The net over (ς, σ²) at one τ."""
+    """The net over (ρ, σ²) at one τ."""
     places = []
-    for scale in SCALES:
-        model = Model(facts, prior, scale, intercept=evidence.intercept, spread=spread)
+    for share in facts.slopes.shares:
+        model = Model(facts, share, spread=spread)
         if settings.noise_variance is None:
             law = residual.noise_variances(model, evidence, prior)
         else:
             law = [(settings.noise_variance, 1.0)]
         for variance, weight in law:
             node = model.gaussian(variance)
-            log_prior = math.log(weight * scale)
+            log_prior = math.log(weight)
             node = replace(node, log_weight=node.log_weight + log_prior)
             place = Place(
-                scale=float(scale),
+                share=share,
                 noise_variance=variance,
                 log_prior=log_prior,
                 second=model.second,
@@ -113,14 +109,13 @@ def _places(
     return places
 
 
-def _alike(pilot: Pilot, best: Place, prior: Prior, *, intercept: bool) -> tuple[Array, Array]:
+def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
     """Covariance of θ were holders alike, and that of one typical holder's own release alone."""
-    model = Model(pilot.facts, prior, best.scale, intercept=intercept)
+    model = Model(pilot.facts, best.share)
     model.second = best.second
-    model.stretch()
     solution = model.solve(best.noise_variance)
     basis = pilot.facts.grams.basis
-    local = solution.design[:, :, : prior.d]
+    local = solution.design[:, :, : len(model.mean)]
     information = np.einsum("jab,jac->bc", local, local) / len(local)
     within = np.linalg.inv(information + model.precision)
     return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T

@@ -1,4 +1,4 @@
-r"""The Gaussian model of `noise-aware` at one scale of the coefficients and one spread of holders.
+r"""The Gaussian model of `noise-aware` at one share ρ and one spread of holders.
 
 With S_j = S̄_j + M_j from `gram.py` (M_j what remains unknown of X'X) and θ_j = θ + b_j holder j's
 own coefficients, b_j ~ N(0, D), D = diag(τ_k²), ẑ_j = S̄_jθ_j + M_jθ_j + e_j + v_j, so
@@ -10,24 +10,22 @@ where c is the error that holders share because they share B. Ω_j and Cov(c) de
 E[θθ'] alone, which is iterated to a fixed point; given it, (θ, c) is Gaussian. Given those, θ_j is
 Gaussian too: b_j has mean DS̄_jV_j⁻¹(ẑ_j − S̄_jθ − n_jc) and covariance D − DS̄_jV_j⁻¹S̄_jD.
 
-The prior of a coefficient is ςτ√C_kk times a Student variable (`__init__`), handled by the variational
-bound log t(θ) ≥ −½(θ²/λC − …), tight at λ_k = (2 + E[(θ_k − m_k)²]/ς²C_kk)/3
-[Jaakkola and Jordan 2000].
+The prior of θ is Gaussian at each ρ, the share of the response's variance that slopes are expected to
+explain (`slopes.py`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import Grams, grams
+from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-DEGREES = 2.0
-"""Degrees of freedom of the coefficients' prior: light enough tails to cover, heavy enough to spare what stands out."""
 ROUNDS = 60
 TOLERANCE = 1e-3
 """The fixed point is reached when no E[θ_k²] moves by more than this share."""
@@ -35,7 +33,7 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Node:
-    """The Gaussian at one (ς, τ, σ²), in the eigenbasis."""
+    """The Gaussian at one (ρ, τ, σ²), in the eigenbasis."""
 
     log_weight: float
     location: Array
@@ -52,9 +50,10 @@ class Facts:
     moment_variance: Array  # (J,): σ_z²
     sampling: Array  # (J, d, d): S̄_j without its negative part
     ratios: Array  # (J,): ρ_j
+    slopes: Slopes
 
 
-def facts_of(evidence: Evidence) -> Facts:
+def facts_of(evidence: Evidence, prior: Prior) -> Facts:
     """What the evidence says of X'X, and the rest of it in the same basis."""
     posterior = grams(evidence)
     values, vectors = np.linalg.eigh(posterior.mean)
@@ -67,6 +66,7 @@ def facts_of(evidence: Evidence) -> Facts:
         moment_variance=np.maximum(evidence.moment_sd**2, rounding),
         sampling=sampling,
         ratios=np.ones(evidence.holders),
+        slopes=slopes_of(evidence, posterior, prior),
     )
 
 
@@ -82,61 +82,33 @@ class Solution:
 
 
 class Model:
-    """The model at one ς and τ; `gaussian` solves it at a σ², starting from where it last was."""
+    """The model at one ρ and τ; `gaussian` solves it at a σ², starting from where it last was."""
 
-    def __init__(
-        self,
-        facts: Facts,
-        prior: Prior,
-        scale: float,
-        *,
-        intercept: bool,
-        spread: Array | None = None,
-    ) -> None:
+    def __init__(self, facts: Facts, share: float, *, spread: Array | None = None) -> None:
+        prior = facts.slopes.prior
         self.facts = facts
         self.basis = facts.grams.basis
         self.spread = np.zeros(prior.d) if spread is None else spread  # τ²
         self.mean = self.basis.T @ prior.mean
         self.residual = facts.moments - facts.grams.mean @ self.mean
-        self.free = np.arange(prior.d) >= int(intercept)  # ς and λ leave the intercept alone
-        scales = np.where(self.free, scale, 1.0)
-        self.covariance = prior.covariance * np.outer(scales, scales)
-        self._set_prior(np.ones(prior.d))
-        self.second = np.linalg.inv(self.precision) + np.outer(self.mean, self.mean)  # E[θθ']
-
-    def _set_prior(self, stretch: Array) -> None:
-        """Prior precision of θ at local scales λ = `stretch`."""
-        root = np.sqrt(stretch)
-        precision = np.linalg.inv(self.covariance * np.outer(root, root))
-        self.precision = self.basis.T @ precision @ self.basis
-        self.log_precision = float(np.linalg.slogdet(precision)[1])
-
-    def stretch(self) -> float:
-        """Set λ from E[(θ − m)²]; what the Student law adds to the bound on the likelihood."""
-        about = self.second - np.outer(self.mean, self.mean)  # up to terms of first order
-        size = np.einsum("ab,bc,ac->a", self.basis, about, self.basis)[self.free]
-        size = np.maximum(size / np.diag(self.covariance)[self.free], 0.0)
-        stretch = np.ones(len(self.mean))
-        stretch[self.free] = (DEGREES + size) / (DEGREES + 1)
-        self._set_prior(stretch)
-        local = stretch[self.free]
-        bound = size / local - (DEGREES + 1) * np.log1p(size / DEGREES) + np.log(local)
-        return 0.5 * float(bound.sum())
+        covariance: Array = self.basis.T @ facts.slopes.covariance(share) @ self.basis
+        self.precision = np.linalg.inv(covariance).astype(float)
+        self.log_precision = -float(np.linalg.slogdet(covariance)[1])
+        self.second: Array = covariance + np.outer(self.mean, self.mean)  # E[θθ']
 
     def gaussian(self, noise_variance: float) -> Node:
         """Posterior of θ at a given σ², E[θθ'] iterated to its fixed point."""
         for _ in range(ROUNDS):
-            bound = self.stretch()
             node = self.solve(noise_variance).node
             second = node.covariance + np.outer(node.location, node.location)
             moved = np.abs(np.diag(second) - np.diag(self.second)) / np.diag(second)
             self.second = second
             if moved.max() < TOLERANCE:
                 break
-        return replace(node, log_weight=node.log_weight + bound)
+        return node
 
     def solve(self, noise_variance: float) -> Solution:
-        """The Gaussian at a σ², with λ and E[θθ'] as they are."""
+        """The Gaussian at a σ², with E[θθ'] as it is."""
         d = len(self.mean)
         between = (self.basis.T * self.spread) @ self.basis
         root, design = self._whitened(noise_variance, between)
@@ -145,7 +117,7 @@ class Model:
         precision = normal[:-1, :-1] + self.prior_precision()
         factor = np.linalg.cholesky(precision)
         half = np.linalg.solve(factor, normal[:-1, -1])
-        covariance: Array = np.linalg.inv(precision)
+        covariance = np.linalg.inv(precision).astype(float)
         mean = covariance @ normal[:-1, -1]
         determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum()
         determinant += np.log(np.diag(factor)).sum()
@@ -169,7 +141,7 @@ class Model:
         total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
-        root: Array = np.linalg.cholesky(total)
+        root = np.linalg.cholesky(total).astype(float)
         shared = _square_root(_spread(posterior.shared_variance, self.second))
         sides = [
             posterior.mean,
@@ -179,23 +151,43 @@ class Model:
         return root, np.linalg.solve(root, np.concatenate(sides, axis=2))
 
     def residuals(self, node: Node, evidence: Evidence) -> tuple[Array, Array]:
-        """Every holder's residual sum of squares, averaged over θ_j, and its noise's variance.
+        """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
 
-        u − 2θ_j'z + θ_j'Sθ_j, (J,) each.
+        (J,) each. Given θ_j, z is known from ẑ only as far as its noise allows: its mean is
+        Sθ_j + K(ẑ − Sθ_j) with K = Cov(e)/Ω_j. So the sum is u − θ_j'Sθ_j − 2θ_j'K(ẑ − Sθ_j), averaged
+        over θ_j, with half of what noise may hide of S counted as well (`slopes.py`).
         """
         if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover
             raise AssertionError  # who asks has checked
-        if self.spread.any():
-            location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
-            second = covariance + location[:, :, None] * location[:, None, :]
-        else:
-            location = np.broadcast_to(node.location, self.facts.moments.shape)
-            second = np.broadcast_to(self.second, self.facts.sampling.shape)
-        size = np.einsum("jaa->j", second)
-        squares = evidence.squares - 2 * np.einsum("ja,ja->j", self.facts.moments, location)
-        squares += np.einsum("jab,jab->j", self.facts.sampling, second)
+        facts = self.facts
+        location, second = self._own_moments(node)
+        gain = self._gain(node.noise_variance, second)
+        told = facts.sampling - 2 * gain @ facts.sampling
+        squares = evidence.squares - np.einsum("jab,jab->j", told, second)
+        squares -= 2 * np.einsum("ja,jab,jb->j", location, gain, facts.moments)
+        hidden = np.einsum("jab,jab->j", facts.slopes.hidden, second)
+        size = np.sum(location**2, axis=1)
         noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
-        return squares, noise + evidence.gram_sd**2 * size**2
+        return squares - hidden, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
+
+    def _own_moments(self, node: Node) -> tuple[Array, Array]:
+        """Mean (J, d) and second moments (J, d, d) of every holder's θ_j."""
+        if not self.spread.any():
+            every = np.ones(len(self.facts.moments))
+            return np.multiply.outer(every, node.location), np.multiply.outer(every, self.second)
+        location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
+        return location, covariance + location[:, :, None] * location[:, None, :]
+
+    def _gain(self, noise_variance: float, second: Array) -> Array:
+        """K_j: how much of ẑ_j − S̄_jθ_j is due to the rows' own residuals, (J, d, d)."""
+        facts = self.facts
+        sizes = facts.grams.sizes[:, None, None]
+        unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
+        sampling = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        noise = np.stack([_spread(*pair) for pair in zip(unknown, second, strict=True)])
+        noise += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
+        gain: Array = sampling @ np.linalg.inv(sampling + noise)
+        return gain
 
 
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
 r"""Holders that differ: the posterior over (θ, θ_j, τ) as a finite mixture of Gaussians.
 
-Two steps. The pilot finds, at one scale of the coefficients, where τ lies: coefficient by coefficient
+Two steps. The pilot finds, at one ρ, where τ lies: coefficient by coefficient
 the profile likelihood of τ_k with the others at their means, until these stay. The net then
-takes `POINTS` points of a Latin hypercube for τ (through `spreads.Law`), the scale and σ² together; at
+takes `POINTS` points of a Latin hypercube for τ (through `spreads.Law`), ρ and σ² together; at
 each the model is solved exactly, and its weight is likelihood × prior over the law that it was drawn
 from, truncated at √`POINTS` times the mean [Ionides 2008].
 """
@@ -39,15 +39,16 @@ OWN_POINTS = 32
 """Points of the net that holders' own coefficients are computed at."""
 SETTLED = 0.05
 """Largest change of a mean τ, over itself and a tenth of its prior scale, at which the pilot ends."""
-PILOT_SCALE = 0.2
+PILOT_SHARE = 1.0
+"""ρ at which τ is looked for."""
 PILOT_ROUNDS = 6
 
 
 @dataclass(frozen=True)
 class Place:
-    """A scale of the coefficients and a σ², with the model's state there."""
+    """A ρ and a σ², with the model's state there."""
 
-    scale: float
+    share: float
     noise_variance: float
     log_prior: float
     second: Array  # E[θθ']
@@ -76,12 +77,12 @@ class Net:
 
 def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> Pilot:
     """Where τ lies, and holders' residual variances given that."""
-    facts = facts_of(evidence)
+    facts = facts_of(evidence, prior)
     spread = np.full(evidence.d, SCALE**2)
     told = np.arange(evidence.d)
     net = first_net(evidence.d)
     for step in range(PILOT_ROUNDS):
-        model = Model(facts, prior, PILOT_SCALE, intercept=evidence.intercept, spread=spread)
+        model = Model(facts, PILOT_SHARE, spread=spread)
         if noise_variance is None:
             facts = replace(facts, ratios=ratios(model, evidence, prior))
             model.facts = facts
@@ -124,9 +125,9 @@ def _sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
     return Law(net, logs)
 
 
-def net_of(pilot: Pilot, places: Sequence[Place], prior: Prior, *, intercept: bool) -> Net:
+def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
     """Solve the model at every point."""
-    d = prior.d
+    d = len(pilot.spread)
     outer = _normalised(np.array([place.log_weight for place in places]))
     cube = latin_hypercube(POINTS, len(pilot.told) + 2)
     levels = np.cumsum(outer)
@@ -135,18 +136,17 @@ def net_of(pilot: Pilot, places: Sequence[Place], prior: Prior, *, intercept: bo
     tau = np.zeros((POINTS, d))
     tau[:, pilot.told] = drawn
 
-    def solve(point: int) -> tuple[Solution, Model, float]:
+    def solve(point: int) -> tuple[Solution, Model]:
         place = places[chosen[point]]
-        model = Model(pilot.facts, prior, place.scale, intercept=intercept, spread=tau[point] ** 2)
+        model = Model(pilot.facts, place.share, spread=tau[point] ** 2)
         model.second = place.second
-        bound = model.stretch()
-        return model.solve(place.noise_variance), model, bound
+        return model.solve(place.noise_variance), model
 
     nodes = []
     for point in range(POINTS):
-        solution, _, bound = solve(point)
+        solution, _ = solve(point)
         place = places[chosen[point]]
-        extra = bound + place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
+        extra = place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
         nodes.append(replace(solution.node, log_weight=solution.node.log_weight + extra))
     weights = truncated(np.array([node.log_weight for node in nodes]))
     nodes = [
@@ -155,7 +155,7 @@ def net_of(pilot: Pilot, places: Sequence[Place], prior: Prior, *, intercept: bo
     ]
     own = []
     for point in _systematic(weights, OWN_POINTS):
-        solution, model, _ = solve(point)
+        solution, model = solve(point)
         own.append(own_coefficients(solution, model.mean))
     mean, covariance = _moments(own)
     return Net(nodes=nodes, tau=tau, own=mean, own_covariance=covariance)

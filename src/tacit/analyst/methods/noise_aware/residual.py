@@ -1,6 +1,6 @@
 """The residual variance σ² of `noise-aware`: its law given the residual sums, and holders' own.
 
-Σe² = y'y − 2θ'z + θ'Sθ has mean nσ², and variance 2nσ⁴ plus that of its noise. Holders whose
+Σe² = y'y − 2θ'z + θ'Sθ (`Model.residuals`) has mean nσ², and variance 2nσ⁴ plus that of its noise. Holders whose
 residual variances clearly differ get their own, ρ_jσ²: each is read off that holder's part of the
 sum and shrunk towards σ² by what the releases leave in doubt of it, so that a small holder keeps σ².
 Under a common σ² a coefficient that mostly the noisier holders tell of would have too narrow an
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.noise_aware.model import Model
+from tacit.analyst.methods.quadrature import gauss_rule
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -28,8 +29,6 @@ UNLIKE = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 13)])
 """Values of ω, the sd of holders' residual variances over their mean."""
 LEAST_RATIO = 0.02
 """Smallest ρ_j."""
-NEGLIGIBLE = 30.0
-"""Log-density of σ² this far below the top does not count."""
 
 
 def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
@@ -39,13 +38,14 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
         return -prior.shape * log_variance - prior.rate * np.exp(-log_variance)
 
     if evidence.squares is None or evidence.square_sd is None or evidence.counts is None:
-        return _quadrature(inverse_gamma)
-    log_prior = _log_uniform if prior.flat_noise else inverse_gamma
+        return gauss_rule(inverse_gamma)
+    most = math.log(model.facts.slopes.most)
+    log_prior = partial(_log_uniform, most) if prior.flat_noise else inverse_gamma
     n = float(np.maximum(evidence.counts, 1.0).sum())
-    law = _quadrature(inverse_gamma)
+    law = gauss_rule(inverse_gamma)
     for _ in range(3):
         squares, noise = model.residuals(model.gaussian(centre(law)), evidence)
-        law = _quadrature(
+        law = gauss_rule(
             partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n)
         )
     return law
@@ -78,9 +78,9 @@ def centre(law: Law) -> float:
     return sum(weight * math.sqrt(variance) for variance, weight in law) ** 2
 
 
-def _log_uniform(log_variance: Array) -> Array:
-    """Density of log σ², σ² uniform on (0, 1]: a response in [−1, 1] has no larger variance."""
-    return np.where(log_variance <= 0, log_variance, -np.inf)
+def _log_uniform(most: float, log_variance: Array) -> Array:
+    """Density of log σ², σ² uniform up to the variance of the response, whose logarithm is `most`."""
+    return np.where(log_variance <= most, log_variance, -np.inf)
 
 
 def _log_posterior(
@@ -92,37 +92,3 @@ def _log_posterior(
         np.log(variance) + (squares - n * np.exp(log_variance)) ** 2 / variance
     )
     return density
-
-
-def _quadrature(log_density: Callable[[Array], Array]) -> Law:
-    """Three-point Gauss rule in σ for a law of log σ².
-
-    By Lanczos steps on a net that is narrowed down to where the mass is.
-    """
-    grid = np.linspace(-16.0, 3.0, 400)
-    for _ in range(3):
-        logs = log_density(grid)
-        mass = grid[logs > logs.max() - NEGLIGIBLE]
-        step = grid[1] - grid[0]
-        grid = np.linspace(mass[0] - step, mass[-1] + step, 400)
-    logs = log_density(grid)
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
-    sigma = np.exp(grid / 2)
-    middle = float(weights @ sigma)
-    vectors = [np.sqrt(weights)]
-    jacobi = np.zeros((3, 3))
-    for k in range(3):
-        image = (sigma / middle - 1) * vectors[k]
-        jacobi[k, k] = vectors[k] @ image
-        for vector in vectors:
-            image -= (vector @ image) * vector
-        if k + 1 < len(jacobi):
-            jacobi[k, k + 1] = jacobi[k + 1, k] = norm = float(np.linalg.norm(image))
-            vectors.append(image / max(norm, 1e-300))
-    places, axes = np.linalg.eigh(jacobi)
-    return [
-        ((middle * (1 + place)) ** 2, axis**2)
-        for place, axis in zip(places.tolist(), axes[0].tolist(), strict=True)
-        if axis != 0.0
-    ]
