@@ -82,18 +82,22 @@ class Holders:
     between: tuple[Between, ...]
     own: tuple[Own, ...]
     differ: tuple[str, ...]  # the study's columns in which holders clearly differ
+    outlying: tuple[str, ...]  # holders too far from all others to count for the average
 
     @property
     def sentence(self) -> str:
-        """The one sentence for a reader in a hurry; empty where no coefficient clearly differs."""
-        if not self.differ:
-            return ""
-        *others, last = self.differ
-        listed = f"{', '.join(others)} and {last}" if others else last
-        return (
-            f"Holders differ in {listed}: the estimates are for the average holder, and more holders, "
-            "not more rows or epsilon, would narrow them."
-        )
+        """For a reader in a hurry; empty where no coefficient clearly differs and no holder is odd."""
+        sentences = []
+        if self.outlying:
+            sentences.append(
+                f"Far from all others, and left out of the average: {_listed(self.outlying)}."
+            )
+        if self.differ:
+            sentences.append(
+                f"Holders differ in {_listed(self.differ)}: the estimates are for the average holder, "
+                "and more holders, not more rows or epsilon, would narrow them."
+            )
+        return " ".join(sentences)
 
     def __str__(self) -> str:
         """What differs between holders, as a table; a sentence where nothing does."""
@@ -134,7 +138,17 @@ class Holders:
         """Plain values, for JSON."""
         between = [asdict(one) | {"sentence": one.sentence} for one in self.between]
         own = [asdict(one) for one in self.own]
-        return {"differ": self.differ, "between": between, "own": own}
+        return {
+            "differ": self.differ,
+            "outlying": self.outlying,
+            "between": between,
+            "own": own,
+        }
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def aligned(lines: list[list[str]]) -> str:
@@ -166,6 +180,7 @@ def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Hol
         between=() if alone else _between(outcome, outcome.differing, probability, to),
         own=_own(posterior, outcome.differing, probability, to),
         differ=tuple(np.array(posterior.study.columns)[clear].tolist()),
+        outlying=tuple(posterior.contributions[j].holder for j in outcome.differing.outlying),
     )
 
 

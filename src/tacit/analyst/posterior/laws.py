@@ -156,6 +156,7 @@ class Differing:
     ratios: Array  # (J,): residual variance of every holder over σ²
     told: NDArray[np.bool_]  # (d,): whether enough holders tell of a coefficient's τ
     alone: bool = False  # whether each holder was fitted by itself, and no τ was estimated
+    outlying: tuple[int, ...] = ()  # holders too far from the others to count for the average
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,26 @@ class Mixture:
             noise_variances=np.array([self.differing.ratios[j] * self.residual_variance()]),
             differing=None,
         )
+
+    def with_aside(self, alone: dict[int, "Mixture"]) -> "Mixture":
+        """With holders that were set aside in their places among the others, each as it is alone."""
+        if not alone or self.differing is None:
+            return self
+        locations = list(self.differing.locations)
+        covariances = list(self.differing.covariances)
+        ratios = self.differing.ratios.tolist()
+        for j, law in sorted(alone.items()):
+            locations.insert(j, law.mean())
+            covariances.insert(j, law.covariance())
+            ratios.insert(j, law.residual_variance() / self.residual_variance())
+        differing = replace(
+            self.differing,
+            locations=np.array(locations),
+            covariances=np.array(covariances),
+            ratios=np.array(ratios),
+            outlying=tuple(sorted(alone)),
+        )
+        return replace(self, differing=differing)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""

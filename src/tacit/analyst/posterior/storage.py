@@ -131,7 +131,12 @@ def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
         name: np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
     }
     told = np.array(parts["told"], dtype=bool).reshape(d)
-    return Differing(**arrays, told=told, alone=bool(parts["alone"]))
+    return Differing(
+        **arrays,
+        told=told,
+        alone=bool(parts["alone"]),
+        outlying=tuple(int(place) for place in parts["outlying"]),
+    )
 
 
 def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:

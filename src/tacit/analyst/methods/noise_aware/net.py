@@ -63,6 +63,7 @@ class Pilot:
     spread: Array  # (d,): squares of the mean τ
     told: NDArray[np.intp]  # coefficients whose τ is estimated; the others' is 0
     law: Law
+    noise_variance: float  # σ² at the pilot's ρ
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
         if np.all(moved <= SETTLED * (np.sqrt(spread) + SCALE / 10)):
             break
         net = law.narrowed()
-    return Pilot(facts=facts, spread=spread, told=told, law=law)
+    return Pilot(facts=facts, spread=spread, told=told, law=law, noise_variance=variance)
 
 
 def telling(profile: Profile) -> NDArray[np.intp]:

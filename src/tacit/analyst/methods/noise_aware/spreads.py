@@ -97,7 +97,7 @@ class Law:
             low = net[max(counted[0] - 1, 0)]
             high = net[min(counted[-1] + 2, PLACES - 1)]
             nets.append(np.linspace(low, high, PLACES))
-        return np.array(nets)
+        return np.array(nets).reshape(-1, PLACES)
 
     def draw(self, uniforms: Array) -> tuple[Array, Array]:
         """τ (n, m) at points (n, 1 + m) of the unit cube, and log prior − log product, (n,)."""
