@@ -1,4 +1,7 @@
-"""`tacit federate` as a data officer and an analyst use it, and the deployment page's commands."""
+"""`tacit federate` as a data officer and an analyst use it, and the deployment page's commands.
+
+Covers `tacit.cli.federate`.
+"""
 
 import json
 import re

@@ -15,7 +15,7 @@ from tacit.release.document import MOST_BYTES
 try:
     from flwr.app import ConfigRecord, RecordDict
 except ModuleNotFoundError:  # pragma: no cover
-    raise FederationError("a federation needs Flower: pip install 'tacit[flower]'") from None
+    raise FederationError("a federation needs Flower: pip install 'tacit-dp[flower]'") from None
 
 VERSION = 1
 MOST_STUDY_BYTES = 2**20

@@ -377,7 +377,7 @@ def _refuse_repeated(account: Account, study_hash: str) -> None:
         ):
             raise LedgerError(
                 f"this study was published from data set {account.dataset!r} already, as charge {charge.id}: "
-                f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"
+                f"`tacit ledger export {charge.id}` gives that release again for free, and `again` pays for a new one"
             )
 
 

@@ -24,7 +24,7 @@ try:
     )
 except ModuleNotFoundError:  # pragma: no cover
     raise SignatureError(
-        "signed releases need the cryptography package: pip install 'tacit[sign]'"
+        "signed releases need the cryptography package: pip install 'tacit-dp[sign]'"
     ) from None
 
 Document = TypeVar("Document", bound=Published)
