@@ -12,7 +12,7 @@ from tacit.cli.options import Json, LedgerFile
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.holder.ledger import Account
+    from tacit.holder.account import Account
 
 app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
 

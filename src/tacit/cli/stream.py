@@ -22,7 +22,7 @@ from tacit.cli.options import (
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from tacit.holder.ledger import Charge
+    from tacit.holder.account import Charge
     from tacit.holder.stream.ledger import Batch
     from tacit.holder.stream.publish import Report
 

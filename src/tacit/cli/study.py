@@ -120,10 +120,14 @@ def words(study: "Study") -> str:
         *_stage_words(study),
         *_sum_words(study),
         "",
-        (f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, "
-        f"for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})"),
-        (f"          sensitivity {mechanism.sensitivity:.4g}, "
-        f"noise multiplier {mechanism.multiplier:.4g}"),
+        (
+            f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, "
+            f"for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})"
+        ),
+        (
+            f"          sensitivity {mechanism.sensitivity:.4g}, "
+            f"noise multiplier {mechanism.multiplier:.4g}"
+        ),
         *_noise_words(study, mechanism.noise),
         "",
         *textwrap.wrap(
@@ -149,10 +153,14 @@ def _stage_words(study: "Study") -> list[str]:
         return []
     first, second = study.stages
     return [
-        (f"stages    two, together the guarantee below: scales at epsilon = {first:.4g}, "
-        f"statistics at {second:.4g}"),
-        ("          (publish --stage scales; `tacit scales` then writes the second stage's study, "
-        "whose noise is its own)"),
+        (
+            f"stages    two, together the guarantee below: scales at epsilon = {first:.4g}, "
+            f"statistics at {second:.4g}"
+        ),
+        (
+            "          (publish --stage scales; `tacit scales` then writes the second stage's study, "
+            "whose noise is its own)"
+        ),
     ]
 
 
@@ -163,11 +171,15 @@ def _sum_words(study: "Study") -> list[str]:
         return []
     most = study.summed(len(agreed.holders)).noise.xtx_diagonal
     return [
-        (f"sum       one secure sum of {len(agreed.holders)} holders instead of a release of each; "
-        "nobody sees a part of it:"),
+        (
+            f"sum       one secure sum of {len(agreed.holders)} holders instead of a release of each; "
+            "nobody sees a part of it:"
+        ),
         f"          {', '.join(agreed.holders)}",
-        (f"          at least {agreed.least} must stay to the end, "
-        f"of whom at most {agreed.colluding} may collude with the server"),
+        (
+            f"          at least {agreed.least} must stay to the end, "
+            f"of whom at most {agreed.colluding} may collude with the server"
+        ),
         "          each adds a share of noise: honest ones together make up the noise below,",
         f"          and all of them make {most:.4g} on the diagonal of X'X",
     ]

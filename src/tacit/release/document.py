@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
@@ -34,7 +34,7 @@ _ORDER = (
     *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
     *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
     *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
-    *("survivors", "signature"),
+    *("survivors", "batch", "ledger", "signature"),
 )
 """The fields of all kinds of document, in the order in which they are written."""
 
@@ -64,11 +64,20 @@ class Signature(Record):
     value: Annotated[str, Field(max_length=200)]
 
 
+class Receipt(Record):
+    """The charge that paid for a document, and the head of the ledger's chain after it."""
+
+    charge: Annotated[int, Field(ge=1, lt=2**63)]
+    head: Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
+
+
 class Published(Record):
     """A document that leaves a holder, and the fields that every kind of it has."""
 
     kind: ClassVar[str]
     """What a message calls it."""
+    optional: ClassVar[tuple[str, ...]] = ("ledger",)
+    """Fields that are left out of the document where there is nothing to state."""
 
     format: str
     version: int
@@ -86,6 +95,7 @@ class Published(Record):
     simulated: bool
     created: str
     software: Name
+    ledger: Receipt | None = None
     signature: Signature | None = None
 
     def _check_provenance(self) -> None:
@@ -142,7 +152,12 @@ class Published(Record):
     def document(self) -> dict[str, Any]:
         """The document as plain values."""
         fields = self.model_dump(mode="json") | {"study": self.study.document()}
-        return {name: fields[name] for name in sorted(fields, key=_ORDER.index)}
+        stated = [name for name in fields if name not in self.optional or fields[name] is not None]
+        return {name: fields[name] for name in sorted(stated, key=_ORDER.index)}
+
+    def paid_by(self, receipt: Receipt) -> Self:
+        """The document with the charge that paid for it."""
+        return self.model_copy(update={"ledger": receipt})
 
     def canonical(self) -> bytes:
         """What is signed: the document without its signature, in canonical JSON."""

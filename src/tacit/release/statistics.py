@@ -5,23 +5,31 @@ The rules of the format, reading and writing are those of every document (docume
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
-from tacit.records import Number, must
+from tacit.records import Number, Record, must
 from tacit.release.document import Published, provenance
 from tacit.study import Study
+
+
+class BatchNumber(Record):
+    """Which batch of which stream a release is of, counted from 1."""
+
+    stream: Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9]{1,100}\z")]
+    number: Annotated[int, Field(ge=1, lt=2**53)]
 
 
 class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
+    optional: ClassVar[tuple[str, ...]] = ("survivors", "batch", "ledger")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
@@ -35,6 +43,7 @@ class Release(Published):
     noise_shape: Shape
     noise: Noise
     survivors: Annotated[int, Field(ge=2)] | None = None
+    batch: BatchNumber | None = None
 
     @classmethod
     def of(
@@ -130,12 +139,9 @@ class Release(Published):
         )
         return self.study.summed(survivors)
 
-    def document(self) -> dict[str, Any]:
-        """The document as plain values; only that of a secure sum names survivors."""
-        document = super().document()
-        if self.survivors is None:
-            del document["survivors"]
-        return document
+    def in_stream(self, stream: str, number: int) -> Self:
+        """The release as that batch of a stream; its number is then under the signature."""
+        return self.model_copy(update={"batch": BatchNumber(stream=stream, number=number)})
 
     def _facts(self) -> dict[str, str]:
         rows = "withheld" if self.n is None else f"{self.n:,.6g}"
