@@ -1,4 +1,9 @@
-"""Every command of a holder as a user gives it: what it prints and where, its exit code, and what it leaves behind."""
+"""Every command of a holder as a user gives it: what it prints, its exit code, what it leaves.
+
+Covers `tacit.cli.publish`, `tacit.cli.study`, `tacit.cli.study_template`, `tacit.cli.ledger`,
+`tacit.cli.key`, `tacit.cli.demo`, `tacit.cli.plan`, `tacit.cli.tables`, `tacit.study.words`,
+`tacit.demo.hospitals`, `tacit.demo.airlines`.
+"""
 
 import json
 import re
@@ -330,7 +335,8 @@ def test_publish_writes_a_release_and_says_what_it_cost(tacit, house):
     code, out, err = tacit(*PUBLISH)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "north.json: the release of 'north' for study 'length-of-stay'; this file, and nothing else, may leave the house",
+        "north.json: the release of 'north' for study 'length-of-stay'; "
+        "this file, and nothing else, may leave the house",
         f"paid: epsilon = 1 at delta = 1e-06, by data set 'default' in {house / 'ledger.db'}",
         "spent in all: epsilon = 1; left: 0 of 1",
     ]
@@ -387,7 +393,7 @@ def test_local_diagnostics_go_to_the_error_stream_alone(tacit, house, as_json):
 def test_a_second_release_needs_again_and_budget(tacit, house):
     assert tacit(*PUBLISH)[0] == 0
     first = (house / "north.json").read_bytes()
-    assert "--again pays for a new one" in refused(tacit(*PUBLISH))
+    assert "`again` pays for a new one" in refused(tacit(*PUBLISH))
     assert "has epsilon = 0 at delta = 1e-06 left of its limit 1: nothing was published" in refused(
         tacit(*PUBLISH, "--again")
     )

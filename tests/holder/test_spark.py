@@ -367,5 +367,5 @@ def test_a_missing_extra_is_named():
     code = "import sys; sys.modules['pyspark'] = None; from tacit.holder.spark import spark_table; spark_table('x')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(
-        "TableError: Spark tables need the extra spark: pip install 'tacit[spark]'"
+        "TableError: Spark tables need the extra spark: pip install 'tacit-dp[spark]'"
     )

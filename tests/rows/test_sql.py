@@ -240,5 +240,5 @@ def test_a_missing_extra_is_named(module, tmp_path):
     code = f"import sys; sys.modules[{module!r}] = None; from tacit import sql_table; list(sql_table({address!r}, 'SELECT 1').batches())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(
-        "TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
+        "TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit-dp[sql]'"
     )

@@ -116,7 +116,7 @@ def check_origin(
     ):
         raise ReleaseError(
             f"the release of {simulated[0]!r} is simulated and protects nobody: "
-            "allow it with --allow-simulated (allow_simulated=True)"
+            "allow it with allow_simulated=True"
         )
     if trusted_keys is not None:
         _check_keys(releases, keys_by_holder(trusted_keys))

@@ -106,7 +106,7 @@ def refuse_two_stages(study: Study) -> None:
     """Refuse a study whose scales must be found first."""
     if study.scales_share is not None:
         raise StudyError(
-            "this study has two stages (scales_share): publish with --stage scales, "
+            "this study has two stages (scales_share): publish its scales first, "
             "then publish for the study that `tacit scales` makes of all holders' scales"
         )
 

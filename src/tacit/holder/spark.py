@@ -218,7 +218,7 @@ def _asking() -> Iterator[None]:
     except TableError:
         raise
     except ImportError:
-        raise TableError("Spark tables need the extra spark: pip install 'tacit[spark]'") from None
+        raise TableError("Spark tables need the extra spark: pip install 'tacit-dp[spark]'") from None
     except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
         told = f"{type(error).__name__} {error}"
         raise TableError(

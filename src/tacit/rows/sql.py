@@ -152,7 +152,7 @@ def _extra(module: str) -> Any:  # noqa: ANN401
         return import_module(module)
     except ImportError:
         raise TableError(
-            "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
+            "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit-dp[sql]'"
         ) from None
 
 

@@ -31,7 +31,7 @@ try:
     from jax import random
 except ModuleNotFoundError as missing:
     raise MethodError(
-        "this method draws its samples with jax, which is not installed: pip install 'tacit[sampling]'"
+        "this method draws its samples with jax, which is not installed: pip install 'tacit-dp[sampling]'"
     ) from missing
 
 __all__ = [

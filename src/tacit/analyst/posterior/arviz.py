@@ -17,7 +17,7 @@ def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> "DataTree":
     try:
         from arviz_base import from_dict
     except ModuleNotFoundError:
-        raise PosteriorError("ArviZ is not installed: pip install 'tacit[arviz]'") from None
+        raise PosteriorError("ArviZ is not installed: pip install 'tacit-dp[arviz]'") from None
     outcome = posterior.outcome
     to = posterior.units(units)
     if isinstance(outcome, Draws):

@@ -138,7 +138,7 @@ def _figure(width: float, height: float) -> "Figure":
     try:
         from matplotlib import pyplot as plt
     except ModuleNotFoundError:
-        raise PosteriorError("plots need matplotlib: pip install 'tacit[plots]'") from None
+        raise PosteriorError("plots need matplotlib: pip install 'tacit-dp[plots]'") from None
     return plt.figure(figsize=(width, height), layout="constrained")
 
 

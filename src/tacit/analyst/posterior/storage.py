@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
@@ -51,6 +52,7 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             raise PosteriorError(
                 f"{path}: its version is {facts['version']}, this Tacit reads {VERSION}"
             )
+        PosteriorFacts.model_validate(facts)
         study = Study.from_document(facts["study"])
         return cls(
             study=study,
