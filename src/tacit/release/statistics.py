@@ -3,7 +3,7 @@
 The rules of the format, reading and writing are those of every document (document.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,6 +15,7 @@ from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Number, Positive, must
+from tacit.release.attestation import Attestation
 from tacit.release.document import Lattice, Published, Signature, provenance
 from tacit.study import Study
 
@@ -50,6 +51,7 @@ class Release(Published):
     created: str
     software: Name
     survivors: Annotated[int, Field(ge=2)] | None = None
+    attestation: Attestation | None = None
     signature: Signature | None = None
 
     @classmethod
@@ -64,6 +66,7 @@ class Release(Published):
         drawn_by: str,
         simulated: bool = False,
         survivors: int | None = None,
+        attestation: Attestation | None = None,
     ) -> Self:
         """The release that states noisy statistics, whole lattice steps in the order of the mechanism's layout.
 
@@ -83,6 +86,7 @@ class Release(Published):
             noise_shape=mechanism.shape,
             noise=mechanism.noise,
             survivors=survivors,
+            attestation=attestation,
             **provenance(mechanism, drawn_by, simulated=simulated),
         )
 
@@ -134,21 +138,33 @@ class Release(Published):
     def _needed_in_sum(self) -> Mechanism:
         """The noise of those who stayed in a secure sum; they all spend what the study says."""
         agreed, survivors = self.study.secure_sum, self.survivors or 0
-        must(
-            agreed is not None and agreed.least <= survivors <= len(agreed.holders),
-            "survivors must be as many as the study allows",
-        )
+        if agreed is None or not agreed.least <= survivors <= len(agreed.holders):
+            raise ValueError("survivors must be as many as the study allows")
         must(
             (self.epsilon, self.delta) == (self.study.epsilon, self.study.delta),
             "epsilon and delta must be the study's in a secure sum",
         )
+        self._check_attestation(agreed.holders)
         return self.study.summed(survivors)
+
+    def _check_attestation(self, holders: Iterable[str]) -> None:
+        """What an attestation says must fit the sum; `attesting` sees whether it is signed."""
+        if self.attestation is None:
+            return
+        stayed = set(self.attestation.vectors)
+        must(len(stayed) == self.survivors, "attestation must name as many as stayed")
+        must(
+            set(self.attestation.signatures) <= stayed <= set(self.attestation.sharers)
+            and set(self.attestation.sharers) <= set(holders),
+            "attestation must name holders of the study, who gave shares, stayed and signed",
+        )
 
     def document(self) -> dict[str, Any]:
         """The document as plain values; only that of a secure sum names survivors."""
         document = super().document()
-        if self.survivors is None:
-            del document["survivors"]
+        for field in ("survivors", "attestation"):
+            if document[field] is None:
+                del document[field]
         return document
 
     # Arrays for the analyst.
