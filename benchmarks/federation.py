@@ -1,11 +1,11 @@
 """A federation of many sites: time from the request to the posterior, and what travels.
 
-Every site has a table, a policy, a ledger and a signing key of its own, and answers through the ClientApp; the ServerApp's own
-code asks, checks and fits. In one process by default; with --simulation in Flower's simulation engine, which needs Ray
-(pip install 'tacit[simulation]').
+Every site has a table, a policy, a ledger and a signing key of its own, and answers through the
+ClientApp; the ServerApp's own code asks, checks and fits. In one process by default; with
+--simulation in Flower's simulation engine, which needs Ray (pip install 'tacit-dp[simulation]').
 
-Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the same, and in one process no
-site needs over 2 seconds.
+Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the
+same, and in one process no site needs over 2 seconds.
 
     python benchmarks/federation.py [--sites 100] [--quick] [--check] [--simulation]
 """
@@ -131,7 +131,7 @@ def main() -> None:
     logging.getLogger("flwr").setLevel(logging.WARNING)
     if options.simulation and importlib.util.find_spec("ray") is None:
         print(
-            "Flower's simulation engine needs Ray, which is not installed: pip install 'tacit[simulation]'"
+            "Flower's simulation engine needs Ray, which is not installed: pip install 'tacit-dp[simulation]'"
         )
         sys.exit(2)
     sites = 10 if options.quick else options.sites

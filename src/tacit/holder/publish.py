@@ -26,13 +26,15 @@ def publish(
     delta: float | None = None,
     key: str | Path | None = None,
     again: bool = False,
+    new_dataset: bool = False,
     diagnostics: Diagnostics | None = None,
     on_rows: Callable[[int], None] = lambda _rows: None,
 ) -> Release:
     """Publish a table's statistics under the study's guarantee.
 
     The ledger is charged, durably, after the table was read and before any noise is drawn. `epsilon` and `delta`
-    may be smaller than the study's. `key` is the path of a private key to sign with.
+    may be smaller than the study's. `key` is the path of a private key to sign with. `again` pays for the same
+    study once more; `new_dataset` says that a name new to the ledger is of other persons.
     """
     refuse_two_stages(study)
     refuse_sum(study)
@@ -47,9 +49,10 @@ def publish(
         Ledger.at(ledger),
         charge,
         study.relation,
-        lambda: sign(privatise(study, statistics, purpose)),
+        lambda receipt: sign(privatise(study, statistics, purpose).paid_by(receipt)),
         Release.to_json,
         again=again,
+        new_dataset=new_dataset,
     )
 
 

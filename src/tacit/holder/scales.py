@@ -44,6 +44,7 @@ def publish_scales(
     delta: float | None = None,
     key: str | Path | None = None,
     again: bool = False,
+    new_dataset: bool = False,
     diagnostics: Diagnostics | None = None,
     on_rows: Callable[[int], None] = lambda _rows: None,
 ) -> ScalesRelease:
@@ -62,9 +63,10 @@ def publish_scales(
         Ledger.at(ledger),
         charge,
         study.relation,
-        lambda: sign(privatise_scales(study, sums, purpose)),
+        lambda receipt: sign(privatise_scales(study, sums, purpose).paid_by(receipt)),
         ScalesRelease.to_json,
         again=again,
+        new_dataset=new_dataset,
         limit=(study.epsilon, study.delta),
     )
 

@@ -13,6 +13,7 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import noisy_steps
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.noise import secure_noise
+from tacit.release.document import Receipt
 from tacit.rows.table import table_of
 from tacit.study import Study
 
@@ -44,7 +45,7 @@ def publish_share(
     charge = replace(charge, study=f"{study.name} (sum)", study_hash=paid_for)
     statistics = statistics_of(study, table_of(table, study).batches())
 
-    def sealed() -> str:
+    def sealed(_receipt: Receipt) -> str:
         steps = noisy_steps(statistics, study.summed(1), secure_noise)
         return seal([*steps, statistics.n] if study.count in {"exact", "public"} else steps)
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, StringConstraints
 
 from tacit.errors import SignatureError
-from tacit.records import Name, Record
+from tacit.records import Name, Record, must
 
 if TYPE_CHECKING:
     from tacit.release.statistics import Release
+    from tacit.study.form import SecureSum
 
 Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Names = Annotated[tuple[Name, ...], Field(strict=False, max_length=1000)]
@@ -32,6 +33,17 @@ class Attestation(Record):
     signatures: Annotated[
         dict[Name, Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=1000)
     ]
+
+    def check(self, agreed: "SecureSum | None", survivors: int | None) -> None:
+        """Refuse what does not fit the sum; whether it is signed, `attesting` finds out."""
+        stayed = set(self.vectors)
+        must(len(stayed) == survivors, "attestation must name as many as stayed")
+        must(
+            agreed is not None
+            and set(self.signatures) <= stayed <= set(self.sharers)
+            and set(self.sharers) <= set(agreed.holders),
+            "attestation must name holders of the study, who gave shares, stayed and signed",
+        )
 
 
 def statement(*parts: str | Iterable[str]) -> bytes:

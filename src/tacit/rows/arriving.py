@@ -5,12 +5,14 @@ parsed, as are the columns that Arrow made of it. What Python and Arrow copied o
 """
 
 import ctypes
+import hashlib
 import os
 import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +36,14 @@ POLL = 0.2
 Use = Callable[[pa.RecordBatch], None]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a stream stands in a file: so many bytes were given out, and this is their SHA-256."""
+
+    position: int
+    digest: str | None
+
+
 class Source(Protocol):
     """Where arriving rows come from."""
 
@@ -46,11 +56,11 @@ class Source(Protocol):
         """Rows taken so far from the outside, those still waiting here included."""
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row that was given out; None where they cannot be read again."""
+    def place(self) -> Place | None:
+        """How far the file was given out; None where it cannot be read again."""
 
-    def resume(self, position: int) -> None:
-        """Go on after that byte."""
+    def resume(self, place: Place) -> None:
+        """Go on from there; a file whose beginning has changed since is refused."""
 
     def wait(self) -> bool:
         """Wait until there is a row; False when there will be none."""
@@ -63,7 +73,7 @@ class Handed:
     """Record batches from anything that can be iterated."""
 
     name = "-"
-    position = None
+    place = None
 
     def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
         self._batches = iter(batches)
@@ -71,9 +81,9 @@ class Handed:
         self._current: pa.RecordBatch | None = None
         self.taken = 0
 
-    def resume(self, position: int) -> None:
+    def resume(self, place: Place) -> None:
         """Nothing handed over can be had again."""
-        raise NotImplementedError(position)
+        raise NotImplementedError(place)
 
     def wait(self) -> bool:
         """Fetch the next batch that has rows."""
@@ -132,30 +142,54 @@ class Text:
         self._header: bytes | None = None
         self._offset = 0  # of buffer[0] in the file
         self._closed = False
+        self._digest = hashlib.sha256()  # of all text up to `begin`, for a file
         self.taken = 0
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row given out."""
-        return self._offset + self._begin if self._grows else None
+    def place(self) -> Place | None:
+        """How far the file was given out."""
+        if not self._grows:
+            return None
+        return Place(self._offset + self._begin, self._digest.hexdigest())
 
-    def resume(self, position: int) -> None:
-        """Read the header, then go on after that byte of the file."""
+    def resume(self, place: Place) -> None:
+        """Read the header, then go on after what was given out before, if it is still there."""
         if not self._has_header():
             raise TableError(
                 f"{self._shown} is shorter than what was published from it: put back the file that this stream reads"
             )
         with reading(self._shown):
-            before = os.pread(self._descriptor, 1, position - 1)
-        if before != b"\n":
+            self._digest = self._digest_of(place.position)
+        if place.digest not in {None, self._digest.hexdigest()}:
             raise TableError(
                 f"{self._shown} is not the file that this stream has read so far: put that back"
             )
-        os.lseek(self._descriptor, position, os.SEEK_SET)
+        os.lseek(self._descriptor, place.position, os.SEEK_SET)
         wipe(self._buffer)
         self._begin = self._end = self._seen = 0
         self._ends.clear()
-        self._offset, self.taken = position, 0
+        self._offset = place.position
+        self.taken = 0
+
+    def _digest_of(self, length: int) -> "hashlib._Hash":
+        """SHA-256 of the file's first bytes; a shorter file gives another one."""
+        digest = hashlib.sha256()
+        position = 0
+        while position < length:
+            text = os.pread(self._descriptor, min(2**20, length - position), position)
+            if not text:
+                break
+            digest.update(text)
+            position += len(text)
+        return digest
+
+    def _give_out(self, end: int) -> None:
+        """What is before `end` was given out: take it into the digest of a file, and forget it."""
+        if self._grows:
+            with memoryview(self._buffer) as view:
+                self._digest.update(view[self._begin : end])
+        wipe(self._buffer, self._begin, end)
+        self._begin = end
 
     def wait(self) -> bool:
         """Wait for a whole line after the header."""
@@ -173,8 +207,7 @@ class Text:
         text = bytearray(len(header) + end - self._begin)
         text[: len(header)] = header
         text[len(header) :] = memoryview(self._buffer)[self._begin : end]
-        wipe(self._buffer, self._begin, end)
-        self._begin = end
+        self._give_out(end)
         try:
             self._parse(text, count, use)
         finally:
@@ -209,7 +242,7 @@ class Text:
         if self._header is None:
             end = self._ends.popleft()
             self._header = bytes(memoryview(self._buffer)[self._begin : end])
-            self._begin = end
+            self._give_out(end)
             self.taken -= 1
             with reading(self._shown):
                 empty = pyarrow.csv.read_csv(

@@ -48,8 +48,7 @@ from tacit.federation.secure_sum.statements import (
 )
 from tacit.federation.wire import Step
 from tacit.release.attestation import stay_statement
-from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study import SecureSum, Study
 
 Publish = Callable[[Callable[[list[int]], str]], str]
 """Publishes this holder's share through a function that masks it; gives what the ledger has."""

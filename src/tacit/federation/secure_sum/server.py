@@ -22,8 +22,7 @@ from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import Round, Step, step_request
 from tacit.release import Release
 from tacit.release.attestation import Attestation, stay_statement
-from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study import SecureSum, Study
 from tacit.study.toml import study_toml
 
 LARGEST = 2**112

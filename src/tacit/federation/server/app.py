@@ -96,7 +96,7 @@ def federate(grid: Grid, order: Order) -> Posterior:
     keys = (
         None
         if order.inquiry.keys is None or order.inquiry.study.secure_sum is not None
-        else order.inquiry.keys.values()
+        else order.inquiry.keys
     )
     collection = collect(releases, allow_simulated=order.inquiry.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)

@@ -60,8 +60,7 @@ def _check(release: Release, inquiry: Inquiry, held: list[Release]) -> None:
     """Refuse a release of another study, of another holder, or unfit to be used with the others."""
     if release.study_hash != inquiry.study.hash:
         raise FederationError("release: it is of another study than was asked for")
-    keys = None if inquiry.keys is None else [inquiry.keys.get(release.holder, "")]
-    check_together([release], allow_simulated=inquiry.allow_simulated, trusted_keys=keys)
+    check_together([release], allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys)
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
 
 
