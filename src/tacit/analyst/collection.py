@@ -210,6 +210,9 @@ def _named_key(text: str) -> tuple[str, str]:
 
 def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> None:
     for release in releases:
+        if isinstance(release, Release) and release.study.secure_sum is not None:
+            _check_sum(release, trusted)
+            continue
         signer = None if release.signature is None else release.signature.public_key
         if release.holder not in trusted:
             raise SignatureError(
@@ -218,6 +221,18 @@ def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> No
         if signer != trusted[release.holder]:
             raise SignatureError(
                 f"the release of {release.holder!r} is not signed by that holder's trusted key"
+            )
+
+
+def _check_sum(release: Release, trusted: Mapping[str, str]) -> None:
+    """A secure sum counts if enough of its holders signed it, each with its trusted key."""
+    from tacit.release.attestation import attesting
+
+    for holder, key in attesting(release).items():
+        if trusted.get(holder) != key:
+            raise SignatureError(
+                f"the secure sum is signed by {holder!r} with another key than its trusted one, "
+                f"or none was given: name it as {holder}=KEY"
             )
 
 
