@@ -1,7 +1,8 @@
-"""A holder's share in a secure sum: its statistics with part of the noise, which leave the house masked and in no other way.
+"""A holder's share in a secure sum: statistics with part of the noise, which leave masked only.
 
-A share by itself has too little noise to be published. It is sealed, by whoever knows the masks, before it is stored in the
-ledger or handed out; the guarantee is that of the sum (docs/privacy.md, "Secure sum").
+A share by itself has too little noise to be published. It is sealed, by whoever knows the masks,
+before it is stored in the ledger or handed out; the guarantee is that of the sum (docs/privacy.md,
+"Secure sum").
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tacit.rows.table import table_of
 from tacit.study import Study
 
 Seal = Callable[[list[int]], str]
-"""Masks a share: whole lattice steps, and at their end the exact number of rows where the study publishes that."""
+"""Masks a share: whole lattice steps, then the number of rows where the study publishes it."""
 
 
 def publish_share(
@@ -30,10 +31,10 @@ def publish_share(
     dataset: str,
     session: str,
 ) -> str:
-    """The sealed share of a table in one session of a secure sum, charged, durably, before any noise is drawn.
+    """The sealed share of a table in one session of a secure sum, charged before noise is drawn.
 
-    Each session is charged by itself, since two sums over different holders tell more than one. Asked again for the same session
-    it gives what was stored, at no cost.
+    Each session is charged by itself, since two sums over different holders tell more than one.
+    Asked again for the same session it gives what was stored, at no cost.
     """
     if study.secure_sum is None or holder not in study.secure_sum.holders:
         raise StudyError(f"the study has no secure_sum in which {holder!r} takes part")

@@ -123,10 +123,9 @@ class Study(Record):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        names = [self.response.name, *(feature.name for feature in self.features)]
-        if len(set(names)) < len(names):
+        if len(set(self.names)) < len(self.names):
             raise ValueError("the names of response and features must all differ")
-        self._check_terms(set(names[1:]))
+        self._check_terms(set(self.names[:-1]))
         if len(set(self.columns)) < len(self.columns):
             raise ValueError("two encoded columns share a name: rename a feature or level")
         if not 1 <= len(self.columns) <= MOST_COLUMNS:
@@ -191,6 +190,11 @@ class Study(Record):
             raise ValueError(
                 f"scales_share must leave both stages an epsilon of {EPSILON_RANGE[0]:g} at least: raise epsilon, or lower delta"
             )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that a table must have: the features in their order, then the response."""
+        return (*(feature.name for feature in self.features), self.response.name)
 
     # The encoded row.
 
