@@ -149,6 +149,7 @@ def test_changes_in_the_statistics_are_refused_when_read(signed):
 @pytest.mark.parametrize("field", ["public_key", "value"])
 def test_any_change_of_the_signature_itself_is_found(signed, field):
     text = getattr(signed.signature, field)
+    rule = "does not verify|is no Ed25519 public key"
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     changes = [
         text[:place] + letters[(letters.find(text[place]) + 1) % 64] + text[place + 1 :]
@@ -166,7 +167,7 @@ def test_any_change_of_the_signature_itself_is_found(signed, field):
     ]
     for change in changes:
         signature = signed.signature.model_copy(update={field: change})
-        with pytest.raises(SignatureError, match="does not verify"):
+        with pytest.raises(SignatureError, match=rule):
             verify(signed.model_copy(update={"signature": signature}))
 
 

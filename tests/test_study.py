@@ -10,7 +10,7 @@ import pytest
 from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
 from tacit.study import Study
-from tacit.study.study import MOST_COLUMNS
+from tacit.study.rules import MOST_COLUMNS
 
 DOCUMENT = {
     "name": "length-of-stay",

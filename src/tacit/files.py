@@ -2,12 +2,24 @@
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from tacit.errors import ReleaseError
+from tacit.errors import ReleaseError, TacitError
+
+
+def read_toml(path: str | Path, noun: str, refusal: type[TacitError]) -> dict[str, Any]:
+    """The fields of a TOML file; `noun` and `refusal` say what it is and what is raised."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise refusal(f"cannot read {noun} {str(path)!r}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise refusal(f"{noun} {str(path)!r} is not valid TOML: {reason}") from None
 
 
 def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:

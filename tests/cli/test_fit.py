@@ -87,7 +87,7 @@ def test_a_sampler_reports_its_mixing(house):
         ),
         (
             ["fit", "north.json", "--trusted-key", "abc", "--out", "x.parquet"],
-            "not signed by a trusted key",
+            "a trusted key goes with its holder",
         ),
         (["fit", "north.json", "--out", "no/x.parquet"], "its folder must exist"),
         (["summary", "north.json"], "is not a posterior"),

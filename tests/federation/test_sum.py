@@ -1,4 +1,7 @@
-"""A secure sum: the whole protocol over a grid in one process, with drop-outs, a lying server and wrong messages."""
+"""tacit.federation.secure_sum (masks, statements, holder, server): the whole protocol.
+
+In one process, with drop-outs, a lying server and wrong messages.
+"""
 
 import base64
 import json
@@ -22,7 +25,7 @@ from tacit.federation.secure_sum.server import Sum, release_of_sum
 from tacit.federation.secure_sum.statements import length_of
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Terms
+from tacit.federation.server.gather import Inquiry
 from tacit.federation.wire import Step, read_answer, step_request
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
@@ -74,7 +77,7 @@ def exact(study, chosen):
 
 
 def assert_is_sum(release, study, chosen):
-    """Every entry within 8 standard deviations of the exact sum: a false alarm in 1e14 runs; a mask left over is far outside."""
+    """Every entry within 8 sd of the exact sum: a false alarm in 1e14 runs; masks are larger."""
     statistics = exact(study, chosen)
     gram = np.ldexp(statistics.gram.astype(float), -36)
     assert release.n == statistics.n
@@ -139,7 +142,7 @@ def test_with_too_few_there_is_no_sum(sites):
 
 def test_a_study_runs_to_its_posterior(sites, tmp_path):
     study = summing(sites)
-    order = Order(Terms(study, PATIENCE), tmp_path / "out", "noise-aware", "weak")
+    order = Order(Inquiry(study, PATIENCE), tmp_path / "out", "noise-aware", "weak")
     posterior = federate(grid_of(sites), order)
     assert [contribution.holder for contribution in posterior.contributions] == [
         "secure sum of 5 holders"
@@ -154,7 +157,8 @@ def test_a_study_runs_to_its_posterior(sites, tmp_path):
 
 def test_a_person_approves_a_sum_too(sites):
     path = make_site(sites["ash"].parent, "ash", rows=200, seed=0, key="sign.key", approval=True)
-    study, requests = summing(sites), Requests(Policy.load(path).requests)
+    study = summing(sites)
+    requests = Requests(Policy.load(path).requests)
     with pytest.raises(FederationError, match="waiting for approval"):
         Sum(grid_of({"ash": path, "birch": sites["birch"]}), study, PATIENCE).run()
     requests.decide(requests.find(study.hash), "approved")
@@ -164,7 +168,8 @@ def test_a_person_approves_a_sum_too(sites):
 def test_every_session_is_paid_and_a_repeated_message_is_not(sites):
     study = summing(sites, epsilon=0.3)
     grid = grid_of(sites)
-    first, second = Sum(grid, study, PATIENCE).run(), Sum(grid, study, PATIENCE).run()
+    first = Sum(grid, study, PATIENCE).run()
+    second = Sum(grid, study, PATIENCE).run()
     assert first.xtx != second.xtx
     assert [len(charges(path)) for path in sites.values()] == [2] * 5
 
@@ -176,7 +181,8 @@ def test_every_session_is_paid_and_a_repeated_message_is_not(sites):
 def test_the_honest_survivors_alone_have_the_mechanisms_noise(holders, least, colluding):
     keys = {f"h{k:02d}": base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(holders)}
     study = changed(secure_sum={"holders": keys, "least": least, "colluding": colluding})
-    share, needed = study.summed(1), study.mechanism()
+    share = study.summed(1)
+    needed = study.mechanism()
     for part, sd in vars(needed.noise).items():
         if sd is not None:
             honest = math.sqrt(least - colluding) * getattr(share.noise, part)
@@ -189,7 +195,7 @@ def test_the_honest_survivors_alone_have_the_mechanisms_noise(holders, least, co
 
 
 def test_a_shares_noise_has_its_size(sites):
-    """200 shares of an empty table: the sum of squares, in units of the stated sd, within 6 sd of its expectation."""
+    """200 shares of an empty table: the sum of squares within 6 sd of its expectation."""
     from tacit.holder.perturb import noisy_steps
     from tacit.holder.statistics import Statistics
     from tacit.privacy.noise import secure_noise
@@ -271,7 +277,9 @@ class Wire:
     """Talks to sites round by round, as a server may that does what it likes."""
 
     def __init__(self, sites, study, session="ab" * 16):
-        self.sites, self.study, self.session = sites, study, session
+        self.sites = sites
+        self.study = study
+        self.session = session
         LocalGrid({})
 
     def say(self, name, round_, payload):
@@ -351,7 +359,7 @@ def test_a_server_cannot_unmask_fewer_than_the_study_says(sites):
 
 
 def test_a_server_cannot_tell_two_stories_of_who_stayed(sites):
-    """Half is told that all stayed, half that elm did not: no story finds as many signatures as unmasking needs."""
+    """Half is told that all stayed, half that elm did not: no story finds enough signatures."""
     study = summing(sites)
     wire = Wire(sites, study)
     wire.until_masked()

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import BudgetError, LedgerError, ReleaseError, StudyError, TableError
+from tacit.holder.chain import GENESIS
 from tacit.holder.charge import Purpose
-from tacit.holder.ledger import _SCHEMA, Ledger
+from tacit.holder.ledger import Ledger
+from tacit.holder.ledger_file import _SCHEMA
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.holder.stream import publish as streaming
@@ -244,9 +246,9 @@ def test_a_study_is_published_as_a_table_or_as_a_stream(run):
     run.ledger.set_limit("default", 10, 1e-6)
     with pytest.raises(LedgerError, match="published from data set 'default' already"):
         publish(STUDY, ROWS, holder="north", ledger=run.ledger)
-    publish(STUDY, ROWS, holder="north", ledger=run.ledger, dataset="other")
+    publish(STUDY, ROWS, holder="north", ledger=run.ledger, dataset="other", new_dataset=True)
     with pytest.raises(LedgerError, match="published from data set 'other' already"):
-        run(pieces(0, 60), dataset="other", log=run.log.with_name("other.log"))
+        run(pieces(0, 60), dataset="other", new_dataset=True, log=run.log.with_name("other.log"))
 
 
 @pytest.mark.parametrize(
@@ -334,7 +336,8 @@ def test_an_old_ledger_is_opened_and_goes_on(run):
         )
         database.commit()
     assert run.ledger.release(1) == "text"
-    run(pieces(0, 60))
+    assert run.ledger.receipt(1).head != GENESIS
+    run(pieces(0, 60), new_dataset=True)
     assert [(a.dataset, a.charges[0].batches) for a in run.ledger.accounts()] == [
         ("default", 2),
         ("old", None),

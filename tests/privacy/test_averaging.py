@@ -25,7 +25,7 @@ from tacit.holder.perturb import privatise
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.privacy.sensitivity import Weights, sensitivity
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY, MOST_AVERAGED
+from tacit.study.form import LARGEST_ENTRY, MOST_AVERAGED
 
 RELATIONS = ("replace-one", "add-remove")
 SIZES = (2, 3, 16, 64)

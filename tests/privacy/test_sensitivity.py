@@ -19,7 +19,7 @@ from tacit.holder.encode import BLOCK_ROWS, GRID, GRID_BITS, Encoder
 from tacit.holder.statistics import _BLOCKS_PER_FLUSH, STEP_BITS, Statistics, statistics_of
 from tacit.privacy.sensitivity import EIGENVALUE_SLACK, Weights, free_square_weight, sensitivity
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 
 RELATIONS = ("replace-one", "add-remove")
 

@@ -8,6 +8,7 @@ import itertools
 import os
 import threading
 from contextlib import suppress
+from hashlib import sha256
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import TableError
 from tacit.rows import arriving
-from tacit.rows.arriving import Handed, Text, wipe, wipe_columns
+from tacit.rows.arriving import Handed, Place, Text, wipe, wipe_columns
 from tacit.study import Study
 
 STUDY = Study.from_document(
@@ -80,7 +81,7 @@ def test_any_pieces_of_a_file_give_the_same_rows(tmp_path_factory, pieces, rows,
         source = Text(STUDY, path, idle=0)
         assert drain(source, most) == list(range(1, rows + 1))
     assert source.taken == rows
-    assert source.position == len(text_of(rows))
+    assert source.place.position == len(text_of(rows))
 
 
 @settings(max_examples=30, deadline=None)
@@ -130,8 +131,21 @@ def test_a_file_is_taken_up_where_it_was_left(tmp_path):
     assert source.wait()
     source.read(4, lambda _batch: None)
     again = Text(STUDY, path, idle=0)
-    again.resume(source.position)
+    again.resume(source.place)
     assert drain(again) == [5, 6, 7, 8, 9]
+
+
+def test_a_file_rewritten_before_its_place_is_refused(tmp_path):
+    """Rows of equal width put in at the top: the byte at the place is still the end of a line."""
+    path = tmp_path / "rows.csv"
+    lines = text_of(9).splitlines(keepends=True)
+    path.write_text("".join(lines), encoding="utf-8")
+    source = Text(STUDY, path, idle=0)
+    assert source.wait()
+    source.read(4, lambda _batch: None)
+    path.write_text("".join([lines[0], lines[5], *lines[1:]]), encoding="utf-8")
+    with pytest.raises(TableError, match="is not the file that this stream has read"):
+        Text(STUDY, path, idle=0).resume(source.place)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +156,7 @@ def test_another_file_in_its_place_is_refused(tmp_path, content):
     path.write_text(content, encoding="utf-8")
     source = Text(STUDY, path, idle=0)
     with pytest.raises(TableError, match="put"):
-        source.resume(len(text_of(4)))
+        source.resume(Place(len(text_of(4)), sha256(text_of(4).encode()).hexdigest()))
 
 
 @pytest.mark.parametrize(

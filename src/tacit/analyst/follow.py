@@ -4,10 +4,16 @@ New lines of each log are added to its stream's sums, and the posterior is compu
 on how many came before. The result is that of `fit` over the same logs, by the same method.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.analyst.collection import Collection, check_distinct, check_origin
+from tacit.analyst.collection import (
+    Collection,
+    TrustedKeys,
+    check_distinct,
+    check_origin,
+    keys_by_holder,
+)
 from tacit.analyst.fit import DEFAULT_METHOD, fit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
@@ -29,7 +35,7 @@ class Follower:
         method: str = DEFAULT_METHOD,
         prior: Prior | str | Path = "weak",
         allow_simulated: bool = False,
-        trusted_keys: Iterable[str] | None = None,
+        trusted_keys: TrustedKeys | None = None,
     ) -> None:
         if method not in COMPUTED:
             raise MethodError(
@@ -42,7 +48,7 @@ class Follower:
                 )
         self._method, self._prior = method, prior
         self._allow_simulated = allow_simulated
-        self._trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+        self._trusted_keys = None if trusted_keys is None else keys_by_holder(trusted_keys)
         self._readers = [LogReader(log) for log in logs]
         self._streams = Streams()
 

@@ -34,7 +34,8 @@ def init(
 ) -> None:
     """Write a ready project: the Flower app, certificates, services and a policy for each site.
 
-    Example: `tacit federate init stay --study study.toml --holder north --holder south --address tacit.example.org:8443`
+    Example: `tacit federate init stay --study study.toml --holder north --holder south
+    --address tacit.example.org:8443`
     """
     from tacit.federation.project import Project, write_project
     from tacit.study import Study
@@ -49,7 +50,7 @@ def init(
 def keys(
     out: Annotated[Path, typer.Option(help="Folder for the keys; they stay at the site.")],
 ) -> None:
-    """Write a site's keys: for its SuperNode, to sign releases, and the secret its two processes share.
+    """Write a site's keys: for its SuperNode, to sign releases, and a secret for its two processes.
 
     Example: `tacit federate keys --out /etc/tacit`
     """
@@ -96,17 +97,22 @@ def _missing(policy: "Policy") -> list[str]:
 
 def _policy_words(policy: "Policy") -> str:
     most = policy.most
-    lines = [
-        f"holder    {policy.holder!r}, data set {policy.dataset!r}: {', '.join(policy.data)}",
-        f"studies   {', '.join(policy.studies) if policy.studies else 'any'}",
-        f"columns   {', '.join(policy.columns) if policy.columns else 'any that a study names'}",
-        f"budget    {most.epsilon:g} per study at delta = {most.delta:g}; {most.epsilon_in_all:g} in all at {most.delta_in_all:g}",
-        f"rows      {f'nothing is published about fewer than {policy.least_rows}' if policy.least_rows else 'any number'}",
-        f"approval  {_approval(policy)}",
-        f"signed    {f'with {policy.key}' if policy.key else 'no: anybody could claim to be this holder'}",
-        f"ledger    {policy.ledger}; requests beside it, in {policy.requests}",
-    ]
-    return "\n".join(lines)
+    each = f"{most.epsilon:g} per study at delta = {most.delta:g}"
+    in_all = f"{most.epsilon_in_all:g} in all at {most.delta_in_all:g}"
+    few = f"nothing is published about fewer than {policy.least_rows}"
+    facts = {
+        "holder": f"{policy.holder!r}, data set {policy.dataset!r}: {', '.join(policy.data)}",
+        "studies": ", ".join(policy.studies or ("any",)),
+        "columns": ", ".join(policy.columns or ("any that a study names",)),
+        "budget": f"{each}; {in_all}",
+        "rows": few if policy.least_rows else "any number",
+        "approval": _approval(policy),
+        "signed": f"with {policy.key}"
+        if policy.key
+        else "no: anybody could claim to be this holder",
+        "ledger": f"{policy.ledger}; requests beside it, in {policy.requests}",
+    }
+    return "\n".join(f"{name:<9} {fact}" for name, fact in facts.items())
 
 
 @app.command()
@@ -165,7 +171,8 @@ def _list(requests: "list[Request]", *, as_json: bool) -> None:
         study = request.agreement()
         digits = request.study_hash.removeprefix("sha256:")[:12]
         typer.echo(
-            f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, epsilon = {study.epsilon:g}"
+            f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, "
+            f"epsilon = {study.epsilon:g}"
         )
     if not requests:
         typer.echo("no study was asked for that needs a person")
@@ -199,9 +206,10 @@ def _request_words(request: "Request", policy: "Policy") -> str:
     return (
         f"{words(study)}\n\n"
         f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
-        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; data set {policy.dataset!r} has spent {spent:.4g}"
-        f" of at most {policy.most.epsilon_in_all:g}\n"
-        f"asked {request.asked}; {request.decision}{f' {request.decided}' if request.decided else ''}"
+        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; "
+        f"data set {policy.dataset!r} has spent {spent:.4g} "
+        f"of at most {policy.most.epsilon_in_all:g}\n"
+        f"asked {request.asked}; {request.decision} {request.decided or ''}".rstrip()
     )
 
 
@@ -216,7 +224,8 @@ def serve(
 ) -> None:
     """Answer studies that reach this site's SuperNode, by the policy, until stopped.
 
-    The SuperNode runs with --isolation process and executes nothing itself. No code that came over the network is run.
+    The SuperNode runs with --isolation process and executes nothing itself. No code that came over
+    the network is run.
 
     Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
     """

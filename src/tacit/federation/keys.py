@@ -1,4 +1,4 @@
-"""A site's keys: one for its SuperNode, one to sign releases, and the secret its two processes share."""
+"""A site's keys: for its SuperNode, to sign releases, and the secret its two processes share."""
 
 import os
 import secrets
@@ -33,10 +33,11 @@ class Keys:
 
 
 def write_keys(folder: Path) -> Keys:
-    """Write new keys into a folder, which is made where it is not there; none is ever overwritten."""
-    node, public, sign, secret = (
-        folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret")
-    )
+    """Write new keys into a folder, made where it is not there; none is ever overwritten."""
+    node = folder / "node.key"
+    public = folder / "node.key.pub"
+    sign = folder / "sign.key"
+    secret = folder / "secret"
     for path in (node, public, sign, secret):
         if os.path.lexists(path):
             raise FederationError(
@@ -51,7 +52,6 @@ def write_keys(folder: Path) -> Keys:
     write_whole(
         public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"
     )
-    write_whole(
-        secret, secrets.token_bytes(SECRET_BYTES), mode=0o640
-    )  # SuperNode and executor share a group
-    return Keys(node, public, sign, secret, new_key(sign))
+    # SuperNode and executor share a group, which reads the secret.
+    write_whole(secret, secrets.token_bytes(SECRET_BYTES), mode=0o640)
+    return Keys(node=node, node_public=public, sign=sign, secret=secret, sign_public=new_key(sign))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.rows.design import Block, Design
 from tacit.study import Study
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.grid import GRID, GRID_BITS
-from tacit.study.study import LARGEST_ENTRY
 
 BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 

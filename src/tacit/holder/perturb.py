@@ -1,6 +1,7 @@
 """Perturb: where noise is added, to exact sums rounded to the mechanism's lattice."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -11,7 +12,7 @@ from tacit.holder.charge import Purpose
 from tacit.holder.statistics import STEP_BITS, Statistics
 from tacit.privacy.layout import PartName
 from tacit.privacy.mechanism import Mechanism, lattice_for
-from tacit.privacy.noise import Sampler, sampler_name, secure_noise
+from tacit.privacy.noise import Sampler, rehearsal, sampler_name, secure_noise
 from tacit.release import Release
 from tacit.study import Study
 
@@ -35,6 +36,12 @@ def privatise(
         drawn_by=drawn_by(sampler),
         simulated=sampler is not None,
     )
+
+
+def rehearse(study: Study, purpose: Purpose) -> Release:
+    """A release of no rows and no noise, to throw away: what can fail fails before it is paid."""
+    nothing = replace(Statistics.zero(study.d), average=study.release.average)
+    return privatise(study, nothing, purpose, rehearsal)
 
 
 def drawn_by(sampler: Sampler | None) -> str:

@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 from tacit.errors import TableError
 from tacit.holder.charge import Purpose, charge_of, paid, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import Diagnostics
-from tacit.holder.ledger import Charge, Ledger
-from tacit.holder.perturb import privatise, refuse_unpublishable
+from tacit.holder.account import Charge
+from tacit.holder.ledger import Ledger
+from tacit.holder.perturb import privatise, refuse_unpublishable, rehearse
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import Tally, total_of
 from tacit.release import Release
@@ -38,6 +39,13 @@ class Stage(ABC, Generic[Total, Document]):
         """Refuse a total that cannot be published."""
 
     @abstractmethod
+    def rehearse(self, study: Study, purpose: Purpose) -> Document:
+        """The document of no rows and no noise, which is thrown away.
+
+        Whatever can fail in making one fails here, before anything is paid.
+        """
+
+    @abstractmethod
     def privatise(self, study: Study, total: Total, purpose: Purpose) -> Document:
         """The document, with its noise."""
 
@@ -53,6 +61,7 @@ class Stage(ABC, Generic[Total, Document]):
         delta: float | None = None,
         key: str | Path | None = None,
         again: bool = False,
+        new_dataset: bool = False,
         diagnostics: Diagnostics | None = None,
         on_rows: Callable[[int], None] = lambda _rows: None,
     ) -> Document:
@@ -60,21 +69,24 @@ class Stage(ABC, Generic[Total, Document]):
 
         The ledger is charged, durably, after the table was read and before any noise is drawn.
         `epsilon` and `delta` may be smaller than the study's. `key` is the path of a private key to
-        sign with.
+        sign with. `again` pays for the same study once more; `new_dataset` says that a name new to
+        the ledger is of other persons.
         """
         sign = signer_of(key)
         check_holder(holder)
         purpose = Purpose(holder, dataset, epsilon, delta)
         charge = self.charge(study, purpose)
+        sign(self.rehearse(study, purpose)).to_json()
         total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
         self.check(study, total)
         return paid(
             Ledger.at(ledger),
             charge,
             study.relation,
-            lambda: sign(self.privatise(study, total, purpose)),
+            lambda receipt: sign(self.privatise(study, total, purpose).paid_by(receipt)),
             lambda document: document.to_json(),
             again=again,
+            new_dataset=new_dataset,
             limit=self.limit(study),
         )
 
@@ -101,6 +113,10 @@ class StatisticsStage(Stage[Statistics, Release]):
                 "the table has no row: nothing was published or paid; check the files or the query"
             )
         refuse_unpublishable(study, total)
+
+    def rehearse(self, study: Study, purpose: Purpose) -> Release:
+        """A release of no rows."""
+        return rehearse(study, purpose)
 
     def privatise(self, study: Study, total: Statistics, purpose: Purpose) -> Release:
         """The statistics with the mechanism's noise."""

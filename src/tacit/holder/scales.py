@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of
 from tacit.holder.encode import Diagnostics, refuse_missing
-from tacit.holder.ledger import Charge
 from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.publish import Stage
 from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally
-from tacit.privacy.noise import Sampler, secure_noise
+from tacit.privacy.noise import Sampler, rehearsal, secure_noise
 from tacit.release.document import provenance
 from tacit.release.scales import Moments, ScalesRelease
 from tacit.release.statistics import from_steps
@@ -142,6 +142,10 @@ class ScalesStage(Stage[list[Sums], ScalesRelease]):
 
     def check(self, study: Study, total: list[Sums]) -> None:
         """Moments can always be published."""
+
+    def rehearse(self, study: Study, purpose: Purpose) -> ScalesRelease:
+        """Moments of no rows."""
+        return privatise_scales(study, [(0, 0, 0)] * len(study.scaled), purpose, rehearsal)
 
     def privatise(self, study: Study, total: list[Sums], purpose: Purpose) -> ScalesRelease:
         """The moments with the mechanism's noise."""

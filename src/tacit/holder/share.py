@@ -12,8 +12,9 @@ from tacit.errors import StudyError
 from tacit.holder.charge import Purpose, charge_of, paid
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import noisy_steps
-from tacit.holder.statistics import statistics_of
-from tacit.privacy.noise import secure_noise
+from tacit.holder.statistics import Statistics, statistics_of
+from tacit.privacy.noise import rehearsal, secure_noise
+from tacit.release.document import Receipt
 from tacit.rows.table import table_of
 from tacit.study import Study
 
@@ -43,10 +44,12 @@ def publish_share(
         return stored
     charge = charge_of(study, Purpose(holder, dataset), study.mechanism())
     charge = replace(charge, study=f"{study.name} (sum)", study_hash=paid_for)
+    share = study.summed(1)
+    noisy_steps(Statistics.zero(study.d), share, rehearsal)
     statistics = statistics_of(study, table_of(table, study).batches())
 
-    def sealed() -> str:
-        steps = noisy_steps(statistics, study.summed(1), secure_noise)
+    def sealed(_receipt: Receipt) -> str:
+        steps = noisy_steps(statistics, share, secure_noise)
         return seal([*steps, statistics.n] if study.count in {"exact", "public"} else steps)
 
     return paid(ledger, charge, study.relation, sealed, str)

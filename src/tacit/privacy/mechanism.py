@@ -23,7 +23,7 @@ LATTICE_BITS = 32
 
 
 STEP_BITS = 56
-"""A part whose sd has more binary places than this on the common lattice is put on a coarser one."""
+"""A part whose sd takes more bits than this on the common lattice is put on a coarser one."""
 
 
 class Noise(Record):
@@ -113,7 +113,7 @@ def lattice_under(sds: Iterable[float]) -> int:
 
 
 def lattice_for(sd: float, lattice: int) -> int:
-    """Exponent of the lattice that numbers with noise of this sd lie on: `lattice` or a coarser one.
+    """Exponent of the lattice of numbers with noise of this sd: `lattice` or a coarser one.
 
     The common lattice goes by the smallest sd. Noise that is many times larger would need more
     steps of it than the sampler can draw, so it has a lattice of its own, inside the common one

@@ -32,6 +32,12 @@ def check_sampler() -> None:
     secure_noise([1.0], -32)
 
 
+def rehearsal(sds: Sequence[float], lattice: int) -> list[int]:
+    """Draw once with each of these standard deviations, and give no noise at all."""
+    secure_noise(sorted(set(sds)), lattice)
+    return [0] * len(sds)
+
+
 def secure_noise(sds: Sequence[float], lattice: int) -> list[int]:
     """Independent discrete Gaussians of these standard deviations, in steps of 2**`lattice`."""
     noise: list[int] = []
@@ -39,7 +45,7 @@ def secure_noise(sds: Sequence[float], lattice: int) -> list[int]:
         scale = math.ldexp(sd, -lattice)
         if not scale <= MOST_STEPS:
             raise StudyError(
-                "the noise needs more than 2**57 steps of its lattice, which the sampler cannot draw"
+                "the noise needs over 2**57 steps of its lattice, more than the sampler can draw"
             )
         noise += _measurement(scale)([0] * len(list(group)))
     return noise

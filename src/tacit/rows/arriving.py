@@ -6,12 +6,14 @@ and Arrow copied on the way is freed, not overwritten.
 """
 
 import ctypes
+import hashlib
 import os
 import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +40,14 @@ POLL = 0.2
 Use = Callable[[pa.RecordBatch], None]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a stream stands in a file: so many bytes were given out, and this is their SHA-256."""
+
+    position: int
+    digest: str | None
+
+
 class Source(Protocol):
     """Where arriving rows come from."""
 
@@ -50,11 +60,11 @@ class Source(Protocol):
         """Rows taken so far from the outside, those still waiting here included."""
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row given out; None where they cannot be read again."""
+    def place(self) -> Place | None:
+        """How far the file was given out; None where it cannot be read again."""
 
-    def resume(self, position: int) -> None:
-        """Go on after that byte."""
+    def resume(self, place: Place) -> None:
+        """Go on from there; a file whose beginning has changed since is refused."""
 
     def wait(self) -> bool:
         """Wait until there is a row; False when there will be none."""
@@ -67,7 +77,7 @@ class Handed:
     """Record batches from anything that can be iterated."""
 
     name = "-"
-    position = None
+    place = None
 
     def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
         self._batches = iter(batches)
@@ -75,9 +85,9 @@ class Handed:
         self._current: pa.RecordBatch | None = None
         self.taken = 0
 
-    def resume(self, position: int) -> None:
+    def resume(self, place: Place) -> None:
         """Nothing handed over can be had again."""
-        raise NotImplementedError(position)
+        raise NotImplementedError(place)
 
     def wait(self) -> bool:
         """Fetch the next batch that has rows."""
@@ -139,32 +149,55 @@ class Text:
         self._header: bytes | None = None
         self._offset = 0  # of buffer[0] in the file
         self._closed = False
+        self._digest = hashlib.sha256()  # of all text up to `begin`, for a file
         self.taken = 0
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row given out."""
-        return self._offset + self._begin if self._grows else None
+    def place(self) -> Place | None:
+        """How far the file was given out."""
+        if not self._grows:
+            return None
+        return Place(self._offset + self._begin, self._digest.hexdigest())
 
-    def resume(self, position: int) -> None:
-        """Read the header, then go on after that byte of the file."""
+    def resume(self, place: Place) -> None:
+        """Read the header, then go on after what was given out before, if it is still there."""
         if not self._has_header():
             raise TableError(
                 f"{self._shown} is shorter than what was published from it: put back the file "
                 "that this stream reads"
             )
         with reading(self._shown):
-            before = os.pread(self._descriptor, 1, position - 1)
-        if before != b"\n":
+            self._digest = self._digest_of(place.position)
+        if place.digest not in {None, self._digest.hexdigest()}:
             raise TableError(
                 f"{self._shown} is not the file that this stream has read so far: put that back"
             )
-        os.lseek(self._descriptor, position, os.SEEK_SET)
+        os.lseek(self._descriptor, place.position, os.SEEK_SET)
         wipe(self._buffer)
         self._begin = self._end = self._seen = 0
         self._ends.clear()
-        self._offset = position
+        self._offset = place.position
         self.taken = 0
+
+    def _digest_of(self, length: int) -> "hashlib._Hash":
+        """SHA-256 of the file's first bytes; a shorter file gives another one."""
+        digest = hashlib.sha256()
+        position = 0
+        while position < length:
+            text = os.pread(self._descriptor, min(2**20, length - position), position)
+            if not text:
+                break
+            digest.update(text)
+            position += len(text)
+        return digest
+
+    def _forget(self, end: int) -> None:
+        """What is before `end` was given out: take it into the digest of a file, and forget it."""
+        if self._grows:
+            with memoryview(self._buffer) as view:
+                self._digest.update(view[self._begin : end])
+        wipe(self._buffer, self._begin, end)
+        self._begin = end
 
     def wait(self) -> bool:
         """Wait for a whole line after the header."""
@@ -180,8 +213,7 @@ class Text:
         ends = [self._ends.popleft() - self._begin for _ in range(count)]
         end = self._begin + ends[-1]
         text = self._buffer[self._begin : end]
-        wipe(self._buffer, self._begin, end)
-        self._begin = end
+        self._forget(end)
         try:
             self._parse(text, ends, use)
         finally:
@@ -247,7 +279,7 @@ class Text:
         if self._header is None:
             end = self._ends.popleft()
             self._header = bytes(memoryview(self._buffer)[self._begin : end])
-            self._begin = end
+            self._forget(end)
             self.taken -= 1
             with reading(self._shown):
                 empty = pyarrow.csv.read_csv(

@@ -1,7 +1,8 @@
 """Answer: from a study that somebody asks for to a release, or to a reason without data.
 
-The policy is heard first, then the ledger (what was published once is given again), then the data officer; only then are
-rows read. Whatever goes wrong on the way becomes one of the agreed reasons, and its detail a line in the site's own log.
+The policy is asked first, then the ledger (what was published once is given again), then the data
+officer; only then are rows read. Whatever goes wrong on the way becomes one of the agreed reasons,
+and its detail a line in the site's own log.
 """
 
 import logging
@@ -115,7 +116,7 @@ def _pending(study: Study, policy: Policy) -> Answer | None:
 
 
 def _counted(table: Table, least: int) -> Table:
-    """The same table, which is refused at its end, before anything is paid, where it has too few rows."""
+    """The same table, refused at its end, before anything is paid, where it has too few rows."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0

@@ -16,12 +16,12 @@
     epsilon_in_all = 2.0
     delta_in_all = 1e-6
 
-Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its name, and ask for `columns`
-only; one of the two may be left out, not both. Without `approval` a person is asked all the same where a study that is not named by
-its hash could be refused for what rows say.
+Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its
+name, and ask for `columns` only; one of the two may be left out, not both. Without `approval` a
+person is asked all the same where a study that is not named by its hash could be refused for what
+rows say.
 """
 
-import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
@@ -30,6 +30,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from tacit.errors import PolicyError
 from tacit.federation.wire import Reason
+from tacit.files import read_toml
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
 from tacit.records import Name, Record, explain
 from tacit.study import Study
@@ -73,19 +74,12 @@ class Policy(Record):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a policy file; its paths become absolute."""
-        path = Path(path)
+        fields = read_toml(path, "the policy", PolicyError)
         try:
-            fields = tomllib.loads(path.read_text(encoding="utf-8"))
             policy = cls.model_validate(fields)
-        except OSError as error:
-            message = f"cannot read the policy {str(path)!r}: {error.strerror}"
         except ValidationError as error:
-            message = f"{path}: {explain(error)}"
-        except (ValueError, RecursionError) as error:
-            message = f"{path}: the policy is not valid TOML: {error}"
-        else:
-            return policy.beside(path.parent)
-        raise PolicyError(message) from None
+            raise PolicyError(f"{path}: {explain(error)}") from None
+        return policy.beside(Path(path).parent)
 
     def beside(self, folder: Path) -> Self:
         """The same policy with its paths taken from a folder."""
@@ -98,14 +92,15 @@ class Policy(Record):
 
     @property
     def requests(self) -> Path:
-        """The folder, beside the ledger, of requests that wait for a person or were decided by one."""
+        """The folder, beside the ledger, of requests that a person decides or has decided on."""
         return Path(self.ledger).with_name("requests")
 
     def asks_a_person(self, study: Study) -> bool:
-        """Whether a person must approve: always, or where a study could be refused for what rows say.
+        """Whether a person must approve: always, or where rows could cause a refusal.
 
-        Such a refusal costs no budget, so whoever may ask for any study could learn by it which levels occur, and whether values
-        are missing. A study that the policy names by its hash was seen by a person already.
+        Such a refusal costs no budget, so whoever may ask for any study could learn by it which
+        levels occur, and whether values are missing. A study that the policy names by its hash was
+        seen by a person already.
         """
         telling = study.missing == "refuse" or any(
             feature.levels is not None and feature.other is None for feature in study.features

@@ -1,7 +1,8 @@
 """Requests that a person decides on: one small file each, in a folder beside the ledger.
 
-A request is named by its study's hash. It is written, whole and durably, when a study is first asked for, and written
-again when the data officer approves or refuses; what was decided stays until a person decides otherwise.
+A request is named by its study's hash. It is written, whole and durably, when a study is first
+asked for, and written again when the data officer approves or refuses; what was decided stays until
+a person decides otherwise.
 """
 
 import os
@@ -52,7 +53,8 @@ class Request(Record):
         study = Study.from_toml(self.study)
         if study.hash != self.study_hash:
             raise FederationError(
-                f"the request {self.study_hash} holds another study: it was changed on disk, so remove the file"
+                f"the request {self.study_hash} holds another study: "
+                "it was changed on disk, so remove the file"
             )
         return study
 
@@ -72,7 +74,7 @@ class Requests:
         )
 
     def ask(self, study: Study) -> Decision | None:
-        """What was decided about a study, noting it as waiting when it is new; None where too many wait."""
+        """What was decided; a new study is noted as waiting; None where too many wait."""
         path = self._path(study.hash)
         if os.path.lexists(path):
             request = Request.load(path)
@@ -85,13 +87,14 @@ class Requests:
 
     def find(self, start: str) -> Request:
         """The one request whose study's hash, or name, begins so."""
-        found = [request for request in self.every() if start and _begins(request, start)]
-        if len(found) != 1:
-            count = "no request" if not found else f"{len(found)} requests"
+        matching = [request for request in self.every() if start and _begins(request, start)]
+        if len(matching) != 1:
+            count = f"{len(matching)} requests" if matching else "no request"
             raise FederationError(
-                f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: give more letters of its hash"
+                f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: "
+                "give more letters of its hash"
             )
-        return found[0]
+        return matching[0]
 
     def decide(self, request: Request, decision: Literal["approved", "refused"]) -> Request:
         """Write down what a person decided."""

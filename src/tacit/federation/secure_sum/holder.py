@@ -1,8 +1,9 @@
-"""A holder's five rounds in a secure sum: keys, shares of secrets, the masked share, agreement on who stayed, unmasking.
+"""A holder's five rounds in a secure sum: keys, shares, the masked share, who stayed, unmasking.
 
-What the holder must remember between rounds lies in a file of its own beside the ledger. Each round is answered once: asked
-again, it gives the stored answer, so that no server can draw two different ones. What a server sends is believed only as far as
-holders' signatures carry it (docs/privacy.md, "Secure sum").
+What the holder must remember between rounds lies in a file of its own beside the ledger. Each round
+is answered once: asked again, it gives the stored answer, so that no server can draw two different
+ones. What a server sends is believed only as far as holders' signatures carry it (docs/privacy.md,
+"Secure sum").
 """
 
 import json
@@ -21,7 +22,7 @@ from tacit.federation.wire import ROUNDS, Step
 from tacit.files import write_whole
 from tacit.release.signature import load_key
 from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study.form import SecureSum
 
 Named = dict[str, str]
 Publish = Callable[[Callable[[list[int]], str]], str]
@@ -34,7 +35,10 @@ class SumError(FederationError):
 
 @dataclass
 class Session:
-    """What a holder knows in one session. `keys` are all holders' mask keys, `held` the shares that others gave into keeping."""
+    """What a holder knows in one session.
+
+    `keys` are all holders' mask keys, `held` the shares that others gave into keeping.
+    """
 
     path: Path
     study_hash: str
@@ -52,9 +56,9 @@ class Session:
         """The session by this name, begun with fresh keys where it is new."""
         path = folder / f"{session}.json"
         if path.exists():
-            found = cls(path=path, **json.loads(path.read_text(encoding="utf-8")))
-            _require(found.study_hash == study.hash, "a session is of one study")
-            return found
+            session_known = cls(path=path, **json.loads(path.read_text(encoding="utf-8")))
+            _require(session_known.study_hash == study.hash, "a session is of one study")
+            return session_known
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         cipher, masking = (
             masks.encode(X25519PrivateKey.generate().private_bytes_raw()) for _ in range(2)
@@ -74,7 +78,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Holder:
-    """A holder in a session: its name and signing key, the study, and how it publishes its share."""
+    """A holder in a session: its name and signing key, the study, how it publishes its share."""
 
     name: str
     key: str
@@ -121,7 +125,7 @@ class Holder:
         return {"cipher": cipher, "mask": masking, "signature": self._sign(text)}
 
     def _shares(self, session: Session, step: Step) -> Named:
-        """Shares of my two secrets, sealed for each of the others; only keys that their holders signed count."""
+        """Shares of my two secrets, sealed for the others; only keys that holders signed count."""
         keys = _payload(step)
         _require(
             self.agreed.least <= len(keys) and set(keys) <= set(self.agreed.holders),
@@ -195,7 +199,7 @@ class Holder:
         }
 
     def _unmask(self, session: Session, step: Step) -> dict[str, Named]:
-        """Shares of the seeds of those who stayed and of the keys of those who did not, once enough agree on who that is."""
+        """Shares of survivors' seeds and of the others' keys, once enough agree on who stayed."""
         signatures = _payload(step)
         text = stay_statement(self.study, step.session, session.sharers, session.survivors)
         agreeing = [

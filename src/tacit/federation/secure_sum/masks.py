@@ -1,9 +1,10 @@
-"""Masks of a secure sum: vectors of whole numbers modulo 2¹²⁸ that cancel when all holders' are added up.
+"""Masks of a secure sum: vectors of whole numbers modulo 2¹²⁸ that cancel when all are added up.
 
-The protocol is that of Bonawitz et al. (2017): pairwise masks from a key agreement, a mask of its own for each holder, both
-recoverable from shares if a holder drops out. Shamir's sharing is Flower's; keys are X25519, masks come from AES-256 in counter
-mode, shares travel under AES-GCM, and every key and list is signed by its holder (Ed25519). Flower's own masks are not used:
-they fold a key into 32 bits to seed a generator that was not made for secrets.
+The protocol is that of Bonawitz et al. (2017): pairwise masks from a key agreement, a mask of its
+own for each holder, both recoverable from shares if a holder drops out. Shamir's sharing is
+Flower's; keys are X25519, masks come from AES-256 in counter mode, shares travel under AES-GCM, and
+every key and list is signed by its holder (Ed25519). Flower's own masks are not used: they fold a
+key into 32 bits to seed a generator that was not made for secrets.
 """
 
 import base64
@@ -25,7 +26,7 @@ from tacit.errors import FederationError
 __all__ = ["combine_shares", "create_shares"]
 
 BITS = 128
-"""Sums of up to 1000 holders' statistics, of up to 2⁶³ rows each in steps of 2⁻³⁶ or finer, stay far below 2¹²⁷."""
+"""Sums of 1000 holders' statistics, each of up to 2⁶³ rows in steps of 2⁻³⁶, stay below 2¹²⁷."""
 MODULUS = 1 << BITS
 _WIDTH = BITS // 8
 _NONCE_BYTES = 12

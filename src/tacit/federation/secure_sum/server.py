@@ -1,7 +1,8 @@
-"""The server's side of a secure sum: five rounds with the holders, then the sum, unmasked, as one release.
+"""The server's side of a secure sum: five rounds with the holders, then the sum as one release.
 
-The server sees masked vectors and shares of secrets, and learns the sum of those who stayed. Who drops out after giving shares is
-made up for; with fewer than the study's `least` in a round, holders unmask nothing.
+The server sees masked vectors and shares of secrets, and learns the sum of those who stayed. Who
+drops out after giving shares is made up for; with fewer than the study's `least` in a round,
+holders unmask nothing.
 """
 
 import json
@@ -21,7 +22,7 @@ from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import Round, Step, step_request
 from tacit.release import Release
 from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.study.form import SecureSum
 from tacit.study.toml import study_toml
 
 LARGEST = 2**112
@@ -103,9 +104,9 @@ class Sum:
         )
         self.names = names
         keys = {
-            names[standing.node]: standing.found
+            names[standing.node]: standing.document
             for standing in standings
-            if standing.found is not None
+            if standing.document is not None
         }
         return self._enough("keys", keys, self.agreed.least)
 
@@ -116,7 +117,7 @@ class Sum:
         read: Callable[[str, Told], Told],
         least: int | None = None,
     ) -> dict[str, Told]:
-        """One round with those who are still there: each is told its payload, and what it says is read."""
+        """One round: each who is still there is told its payload, and what it says is read."""
 
         def request(node: int) -> RecordDict | None:
             payload = payloads.get(self.names.get(node, ""))
@@ -125,12 +126,12 @@ class Sum:
         standings = self._ask(
             request, lambda node, text: read(self.names[node], _object(text)), len(payloads)
         )
-        found = {
-            self.names[standing.node]: standing.found
+        documents = {
+            self.names[standing.node]: standing.document
             for standing in standings
-            if standing.found is not None
+            if standing.document is not None
         }
-        return self._enough(name, found, self.agreed.least if least is None else least)
+        return self._enough(name, documents, self.agreed.least if least is None else least)
 
     def _ask(
         self,
@@ -145,17 +146,18 @@ class Sum:
     def _step(self, name: Round, payload: object) -> RecordDict:
         return step_request(Step(study_toml(self.study), self.session, name, json.dumps(payload)))
 
-    def _enough(self, name: Round, found: dict[str, Told], least: int) -> dict[str, Told]:
-        if len(found) < least:
-            others = [standing for standing in self.standings.values() if standing.found is None]
+    def _enough(self, name: Round, documents: dict[str, Told], least: int) -> dict[str, Told]:
+        if len(documents) < least:
+            others = [standing for standing in self.standings.values() if standing.document is None]
             why = (
                 "; ".join(f"node {standing.node}: {standing.reason}" for standing in others)
                 or "nobody else was there"
             )
             raise FederationError(
-                f"secure sum: {len(found)} of at least {least} holders came through round {name!r}, so there is no sum ({why})"
+                f"secure sum: {len(documents)} of at least {least} holders came through "
+                f"round {name!r}, so there is no sum ({why})"
             )
-        return found
+        return documents
 
     def _signed(self, name: str, told: Told, text: bytes) -> Told:
         if not masks.is_signed(self.agreed.holders[name], str(told.get("signature")), text):
@@ -172,7 +174,7 @@ class Sum:
         gone: list[str],
         length: int,
     ) -> masks.Vector:
-        """All that masks the sum: the survivors' own masks, and those they shared with who is gone."""
+        """All that masks the sum: survivors' own masks, and those shared with who is gone."""
         helpers = list(told.values())[: self.agreed.threshold]
         total = [0] * length
         for name in survivors:

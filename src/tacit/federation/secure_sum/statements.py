@@ -1,4 +1,4 @@
-"""What both halves of a secure sum must agree on to the letter: what holders sign, and how a vector is laid out."""
+"""What both halves of a secure sum share to the letter: what is signed, a vector's layout."""
 
 from tacit.federation.secure_sum import masks
 from tacit.study import Study
@@ -31,5 +31,5 @@ def stay_statement(study: Study, session: str, sharers: list[str], survivors: li
 
 
 def length_of(study: Study) -> int:
-    """Entries of a share: every number with noise, and the number of rows where that is published without."""
+    """Entries of a share: every noisy number, and the number of rows where it is exact."""
     return study.form.layout.entries + (study.count in {"exact", "public"})
