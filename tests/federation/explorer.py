@@ -207,9 +207,7 @@ class Adversary:
     def vectors(self, chosen):
         """Digests of vectors; one that was not sent is invented."""
         sent = {name: self.told(name, "masked") for name in chosen}
-        return {
-            name: digest(told["vector"]) if told else "0" * 64 for name, told in sent.items()
-        }
+        return {name: digest(told["vector"]) if told else "0" * 64 for name, told in sent.items()}
 
     def unmask_payload(self, sharers, vectors):
         """All signatures that there are, and colluders' on this very statement."""
