@@ -77,22 +77,13 @@ def seeded(rng: np.random.Generator) -> Sampler:
 def exact(study: Study, table: object) -> Evidence:
     """Exact statistics as evidence without noise: what the method `non-private` takes, and no release holds."""
     statistics = statistics_of(study, table_of(table, study).batches())
-    gram, average = statistics.floats(), study.release.average
-    none = np.zeros(1)
-    return Evidence(
+    gram = statistics.floats()
+    return Evidence.of(
+        study,
+        None,
         grams=gram[None, :-1, :-1],
         moments=gram[None, :-1, -1],
-        gram_sd=none,
-        off_diagonal_sd=none,
-        moment_sd=none,
-        counts=np.array([statistics.n / average]),
-        count_sd=none,
+        rows=[statistics.n],
         squares=gram[None, -1, -1],
-        square_sd=none,
-        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1].astype(float),
-        eigenvalue_sd=none,
-        intercept=study.intercept,
-        average=average,
-        whole_rows=study.whole_rows,
-        delta=study.delta,
+        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1],
     )

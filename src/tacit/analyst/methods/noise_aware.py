@@ -351,4 +351,4 @@ def _square_root(covariance: Array) -> Array:
     return root
 
 
-METHOD = Method("noise-aware", (), fit)
+METHOD = Method(name="noise-aware", fit=fit, computed=True)
