@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from tacit.analyst.posterior.laws import Differing, Mixture
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
+from tacit.analyst.posterior.text_table import text_table
 from tacit.analyst.posterior.units import Units
 from tacit.errors import PosteriorError
 
@@ -117,7 +118,7 @@ class Holders:
             ]
             for one in self.between
         ]
-        return aligned([heads, *lines])
+        return text_table([heads, *lines])
 
     def table(self) -> str:
         """Every holder's own coefficients."""
@@ -132,7 +133,7 @@ class Holders:
             ]
             for one in self.own
         ]
-        return aligned([heads, *lines])
+        return text_table([heads, *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -149,20 +150,6 @@ class Holders:
 def _listed(names: tuple[str, ...]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def aligned(lines: list[list[str]]) -> str:
-    """Cells in columns, the first to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            [
-                first.ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)),
-            ]
-        )
-        for first, *rest in lines
-    )
 
 
 def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Holders | None:

@@ -39,7 +39,8 @@ from tacit.analyst.prior import Prior
 Array = NDArray[np.float64]
 
 MOST_UNKNOWN = 0.1
-"""Share of the response's variance that slopes may leave in doubt, where that is more than what they are known to explain."""
+"""Share of the response's variance that slopes may leave in doubt, where that is more than what
+they are known to explain."""
 MOST_LEVEL = 0.05
 """The same for the mean response."""
 MOST_SPREAD = 0.5
@@ -189,4 +190,4 @@ def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:
     )
 
 
-METHOD = Method("noise-aware", (), fit)
+METHOD = Method(name="noise-aware", fit=fit, computed=True)
