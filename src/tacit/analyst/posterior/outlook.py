@@ -112,21 +112,22 @@ def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenar
     variance = pooled.noise_variance
     between = spread_along(posterior.outcome, vectors)
 
-    def spread(more_rows: float, more_epsilon: float | None) -> Array:
+    def spread(more_rows: float, more_epsilon: float | None, more_holders: float = 1) -> Array:
         noise: Array | float = 0.0
         if more_epsilon is not None:
             epsilons = [more_epsilon * c.epsilon for c in contributions]
             noise = _added_variance(_noise_of(posterior.study, epsilons), theta)
-        known = precisions(values, more_rows * rows, variance, between, noise)
+        known = more_holders * precisions(values, more_rows * rows, variance, between, noise)
         spreads: Array = np.sqrt(np.sum(matrix**2 / (known + 1), axis=1))  # 1 is the weak prior's
         return spreads
 
     now = spread(1, 1)
-    changed: dict[str, tuple[float, float | None]] = {
+    changed: dict[str, tuple[float, float | None] | tuple[float, float | None, float]] = {
         "every ε doubled": (1, 2),
         "every ε four times as large": (1, 4),
         "twice the rows": (2, 1),
         "four times the rows": (4, 1),
+        "twice the holders": (1, 1, 2),
         "no privacy noise": (1, None),
     }
     return [Scenario(change, spread(*given) / now) for change, given in changed.items()]

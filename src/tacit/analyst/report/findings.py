@@ -302,9 +302,10 @@ def outlook(subject: Subject) -> Html:
         "outlook",
         "What more would bring",
         paragraph(
-            "Intervals become narrower with more rows, or with a larger privacy budget ε, "
-            "which protects less. "
-            "Another release of the same rows adds to what was spent on them."
+            "Intervals become narrower with more rows or holders, or with a larger privacy budget "
+            "ε, which protects less. ${differ}"
+            "Another release of the same rows adds to what was spent on them.",
+            differ="Where holders differ, only more holders help much. " if subject.differ else "",
         ),
         figure(caption, charts.ratios("outlook", "Width of intervals if something changed", bars)),
         table(
