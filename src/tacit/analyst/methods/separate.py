@@ -33,6 +33,7 @@ def separate(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
             within=covariances.mean(axis=0),
             ratios=variances / variances.mean(),
             told=np.zeros(d, dtype=bool),
+            constant=np.zeros(d, dtype=bool),
             alone=True,
         ),
     )

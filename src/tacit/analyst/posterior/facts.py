@@ -51,6 +51,7 @@ class DifferingFacts(Record):
     within: Matrix
     ratios: Vector
     told: Annotated[tuple[bool, ...], Field(strict=False)]
+    constant: Annotated[tuple[bool, ...], Field(strict=False)]
     alone: bool
     outlying: Annotated[tuple[Count, ...], Field(strict=False)]
 

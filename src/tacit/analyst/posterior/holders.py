@@ -42,6 +42,7 @@ class Between:
     half: tuple[float, float]  # half of all holders lie in it
     new: tuple[float, float]  # interval for a new holder's coefficient
     told: bool  # whether enough holders tell of it
+    constant: bool  # whether its column is the same for all rows of a holder
 
     @property
     def clear(self) -> bool:
@@ -51,6 +52,11 @@ class Between:
     @property
     def sentence(self) -> str:
         """What is known, in words."""
+        if self.constant:
+            return (
+                f"{self.name} is the same for all rows of a holder: its effect is told by "
+                "comparing holders, and cannot be told apart from what else sets them apart."
+            )
         if not self.told:
             return f"{self.name}: fewer than three holders tell of it, so none is taken to differ."
         low, high = (f"{value:.3g}" for value in self.half)
@@ -183,7 +189,9 @@ def _between(
     quantiles = weighted_quantiles(outcome.weights, spreads, tails)
     within = np.einsum("ia,ab,ib->i", to.matrix, differing.within, to.matrix)
     square = outcome.weights @ spreads**2
-    told = (np.abs(to.matrix) > 0) @ differing.told
+    concerns = np.abs(to.matrix) > 0
+    told = concerns @ differing.told
+    constant = ~(concerns @ ~differing.constant)
     return tuple(
         Between(
             name=name,
@@ -195,6 +203,7 @@ def _between(
             half=(float(half[k, 0]), float(half[k, 1])),
             new=(float(bounds[k, 0]), float(bounds[k, 1])),
             told=bool(told[k]),
+            constant=bool(constant[k]),
         )
         for k, name in enumerate(to.names)
     )

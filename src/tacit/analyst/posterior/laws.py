@@ -169,6 +169,7 @@ class Differing:
     within: Array  # (d, d): covariance of a typical holder's coefficients from its release alone
     ratios: Array  # (J,): residual variance of every holder over σ²
     told: NDArray[np.bool_]  # (d,): whether enough holders tell of a coefficient's τ
+    constant: NDArray[np.bool_]  # (d,): whether a column is constant within every holder
     alone: bool = False  # whether each holder was fitted by itself, and no τ was estimated
     outlying: tuple[int, ...] = ()  # holders too far from the others to count for the average
 

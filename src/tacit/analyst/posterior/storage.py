@@ -178,6 +178,7 @@ def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
         within=_array(parts["within"], d, d),
         ratios=_array(parts["ratios"], holders),
         told=_array(parts["told"], d).astype(bool),
+        constant=_array(parts["constant"], d).astype(bool),
         alone=bool(parts["alone"]),
         outlying=tuple(int(place) for place in parts["outlying"]),
     )

@@ -136,6 +136,7 @@ def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
         within=within,
         ratios=pilot.facts.ratios,
         told=told,
+        constant=pilot.constant,
     )
 
 
