@@ -60,7 +60,12 @@ COMPARED = 20
 TAILS = np.array([0.05, 0.95])
 CONFIDENCE = 0.99
 MEASURES = ("average", "differing", "tau", "new", "own")
-BANDS = {"average": (0.87, 0.93), "differing": (0.87, 0.93), "new": (0.87, 0.93), "tau": (0.85, 0.95)}
+BANDS = {
+    "average": (0.87, 0.93),
+    "differing": (0.87, 0.93),
+    "new": (0.87, 0.93),
+    "tau": (0.85, 0.95),
+}
 FEW_BAND = (0.85, 0.95)
 MOST_WIDTH = {"told": 1.15, "common": 1.1}
 
@@ -81,9 +86,7 @@ Key = tuple[int, str, str, float]
 
 def study_of(epsilon: float) -> Study:
     typical = [-math.sqrt(3), math.sqrt(3)]
-    features = [
-        {"name": f"x{k}", "range": [-10.0, 10.0], "typical": typical} for k in range(1, D)
-    ]
+    features = [{"name": f"x{k}", "range": [-10.0, 10.0], "typical": typical} for k in range(1, D)]
     response = {"name": "y", "range": [-REACH, REACH]}
     budget = {"relation": "replace-one", "epsilon": epsilon, "delta": 1e-6}
     return Study.from_document(
@@ -113,9 +116,7 @@ def statistics(
 
 def released(study: Study, parts: list[Statistics], rng: np.random.Generator) -> Evidence:
     sampler = seeded(rng)
-    releases = [
-        privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(parts)
-    ]
+    releases = [privatise(study, part, Purpose(f"h{k}"), sampler) for k, part in enumerate(parts)]
     return collect(releases, allow_simulated=True).evidence
 
 
