@@ -88,7 +88,7 @@ def _places(
 ) -> list[tuple[Node, Place]]:
     """The net over (ρ, σ²) at one τ."""
     places = []
-    for share in facts.slopes.shares:
+    for share, likely in facts.slopes.shares.items():
         model = Model(facts, share, spread=spread)
         if settings.noise_variance is None:
             law = residual.noise_variances(model, evidence, prior)
@@ -96,7 +96,7 @@ def _places(
             law = [(settings.noise_variance, 1.0)]
         for variance, weight in law:
             node = model.gaussian(variance)
-            log_prior = math.log(weight)
+            log_prior = math.log(weight * likely)
             node = replace(node, log_weight=node.log_weight + log_prior)
             place = Place(
                 share=share,
