@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Draws, Method, Settings
@@ -41,6 +42,7 @@ def fit(
     _check_settings(settings)
     law = prior_of(prior, collection.study)
     outcome = chosen.fit(evidence, law, settings)
+    sentences = cautions(evidence, collection.study.columns, law, outcome)
     return Posterior(
         study=collection.study,
         method=chosen.name,
@@ -49,7 +51,7 @@ def fit(
             Contribution(r.holder, r.n, r.epsilon, r.delta, r.hash, r.created, r.simulated)
             for r in collection.releases
         ),
-        caveat=chosen.caveat,
+        caveat=" ".join([*filter(None, [chosen.caveat]), *sentences]),
         seed=settings.seed,
         warmup=settings.warmup,
         options=_options(chosen.name, prior, settings, sampled=isinstance(outcome, Draws)),

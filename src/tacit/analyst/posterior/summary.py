@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tacit.analyst.posterior.diagnostics import Mixing, Verdict, mixing, verdict
+from tacit.analyst.posterior.estimand import estimand
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
 
@@ -36,6 +37,7 @@ class Summary:
     verdict: Verdict
     caveat: str
     response: str
+    estimand: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; what is not a number is null."""
@@ -54,6 +56,7 @@ class Summary:
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
+            "estimand": self.estimand,
         }
         return facts | {"residual_sd": self.residual_sd} | judged
 
@@ -75,6 +78,7 @@ class Summary:
         ]
         foot = [
             f"residual sd {self.residual_sd:.4g} of {self.response}; method {self.method}; {self.units} units",
+            self.estimand,
             self.verdict.value,
             self.caveat,
         ]
@@ -129,6 +133,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         judgement,
         caveat,
         posterior.study.response.label,
+        estimand(posterior),
     )
 
 

@@ -13,4 +13,4 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     return draws
 
 
-METHOD = Method("normal-x", ("counts",), fit)
+METHOD = Method("normal-x", ("counts",), fit, RESIDUAL_CAVEAT)
