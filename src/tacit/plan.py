@@ -44,6 +44,7 @@ class Guess:
     r_squared: float = 0.3
     fill: float = 1.0
     response_sd: float = 0.3  # in units of half the response's range
+    spread: float | None = None  # τ: sd of coefficients between holders, in scaled units
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,13 @@ def forecast(
             f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: "
             "so many may stay in the study's secure_sum"
         )
-    gram = _imagine(study, guess or Guess())
-    sampling = expected(study, rows, gram, None)
+    guess = guess or Guess()
+    gram = _imagine(study, guess)
+    sampling = expected(study, rows, gram, None, guess.spread)
     return [
-        _compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon)
+        _compare(
+            sampling, expected(study, rows, gram, [epsilon] * len(rows), guess.spread), epsilon
+        )
         for epsilon in epsilons
     ]
 

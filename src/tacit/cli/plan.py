@@ -38,6 +38,15 @@ Fill = Annotated[
         min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
     ),
 ]
+Spread = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Guess: sd of every slope between holders, as a share of response range over "
+        "feature range. [default: holders are alike]",
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
@@ -51,6 +60,7 @@ def plan(
     width: Width = None,
     r_squared: Explained = 0.3,
     fill: Fill = 1.0,
+    spread: Spread = None,
     picture: Picture = None,
     *,
     as_json: Json = False,
@@ -69,7 +79,7 @@ def plan(
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared, fill=fill)
+    guess = Guess(r_squared=r_squared, fill=fill, spread=spread)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = None if width is None else epsilon_for(agreement, holders, width, guess)
     if picture is not None:
@@ -83,11 +93,14 @@ def plan(
         "(share of their variance due to privacy noise)"
     )
     typer.echo(
-        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals\n"
+        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals"
     )
+    if spread is not None:
+        typer.echo(f"         and that slopes differ between holders with sd {spread:g}")
+    typer.echo()
     typer.echo(_table(forecasts))
     if width is not None:
-        typer.echo(f"\n{_answer(width, needed)}")
+        typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
 
@@ -126,8 +139,9 @@ def _table(forecasts: list["Forecast"]) -> str:
     return text_table(rows, right=True)
 
 
-def _answer(width: float, needed: float | None) -> str:
-    enough = "no epsilon up to 20 is enough: more rows are needed"
+def _answer(width: float, needed: float | None, spread: float | None) -> str:
+    more = "holders, or rows," if spread else "rows"
+    enough = f"no epsilon up to 20 is enough: more {more} are needed"
     if needed is not None:
         enough = f"epsilon = {needed:.3g} is enough"
     return f"for every slope known to {width:g} of (response range / feature range): {enough}"

@@ -46,7 +46,7 @@ PlannedRows = Annotated[
     Field(strict=False, max_length=MOST_HOLDERS),
 ]
 """Each holder's number of rows, as far as it is planned."""
-PublicKey = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9+/]{43}=\z")]
+PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{43}=$")]
 """Ed25519, in base64."""
 
 

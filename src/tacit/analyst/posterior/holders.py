@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from tacit.analyst.posterior.laws import Mixture
+from tacit.analyst.posterior.laws import Differing, Mixture
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
+from tacit.analyst.posterior.text_table import text_table
+from tacit.analyst.posterior.units import Units
 from tacit.errors import PosteriorError
 
 Array = NDArray[np.float64]
@@ -39,6 +42,7 @@ class Between:
     half: tuple[float, float]  # half of all holders lie in it
     new: tuple[float, float]  # interval for a new holder's coefficient
     told: bool  # whether enough holders tell of it
+    constant: bool  # whether its column is the same for all rows of a holder
 
     @property
     def clear(self) -> bool:
@@ -48,6 +52,11 @@ class Between:
     @property
     def sentence(self) -> str:
         """What is known, in words."""
+        if self.constant:
+            return (
+                f"{self.name} is the same for all rows of a holder: its effect is told by "
+                "comparing holders, and cannot be told apart from what else sets them apart."
+            )
         if not self.told:
             return f"{self.name}: fewer than three holders tell of it, so none is taken to differ."
         low, high = (f"{value:.3g}" for value in self.half)
@@ -74,29 +83,79 @@ class Own:
 class Holders:
     """What is known of the differences between holders."""
 
+    names: tuple[str, ...]
     units: str
     probability: float
     between: tuple[Between, ...]
     own: tuple[Own, ...]
     differ: tuple[str, ...]  # the study's columns in which holders clearly differ
+    outlying: tuple[str, ...]  # holders too far from all others to count for the average
 
     @property
     def sentence(self) -> str:
-        """The one sentence for a reader in a hurry; empty where no coefficient clearly differs."""
-        if not self.differ:
-            return ""
-        *others, last = self.differ
-        listed = f"{', '.join(others)} and {last}" if others else last
-        return (
-            f"Holders differ in {listed}: the estimates are for the average holder, and more holders, "
-            "not more rows or epsilon, would narrow them."
-        )
+        """For a reader in a hurry; empty where no coefficient clearly differs and no holder is odd."""
+        sentences = []
+        if self.outlying:
+            sentences.append(
+                f"Far from all others, and left out of the average: {_listed(self.outlying)}."
+            )
+        if self.differ:
+            sentences.append(
+                f"Holders differ in {_listed(self.differ)}: the estimates are for the average holder, "
+                "and more holders, not more rows or epsilon, would narrow them."
+            )
+        return " ".join(sentences)
+
+    def __str__(self) -> str:
+        """What differs between holders, as a table; a sentence where nothing does."""
+        if not self.between:
+            return "each holder was fitted alone"
+        if not self.differ and max(one.probability for one in self.between) < PERHAPS:
+            return "no sign that holders differ"
+        tail = 100 * (1 - self.probability) / 2
+        low, high = f"{tail:g}%", f"{100 - tail:g}%"
+        heads = ["between holders", "sd", low, high, "I2", f"new {low}", f"new {high}"]
+        lines = [
+            [
+                one.name,
+                *(f"{value:.4g}" for value in (one.sd, one.low, one.high)),
+                f"{100 * one.inconsistency:.0f}%",
+                *(f"{value:.4g}" for value in one.new),
+            ]
+            for one in self.between
+        ]
+        return text_table([heads, *lines])
+
+    def table(self) -> str:
+        """Every holder's own coefficients."""
+        heads = ["own coefficients", *self.names]
+        lines = [
+            [
+                one.holder,
+                *(
+                    f"{mean:.4g} [{low:.4g}, {high:.4g}]"
+                    for mean, low, high in zip(one.mean, one.low, one.high, strict=True)
+                ),
+            ]
+            for one in self.own
+        ]
+        return text_table([heads, *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         between = [asdict(one) | {"sentence": one.sentence} for one in self.between]
         own = [asdict(one) for one in self.own]
-        return {"differ": self.differ, "between": between, "own": own}
+        return {
+            "differ": self.differ,
+            "outlying": self.outlying,
+            "between": between,
+            "own": own,
+        }
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Holders | None:
@@ -105,16 +164,35 @@ def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Hol
     if not isinstance(outcome, Mixture) or outcome.differing is None:
         return None
     to = posterior.units(units)
+    alone = outcome.differing.alone
+    clear = outcome.weights @ (outcome.differing.spreads > 0) >= CLEARLY
+    return Holders(
+        names=to.names,
+        units=units if isinstance(units, str) else "other",
+        probability=probability,
+        between=() if alone else _between(outcome, outcome.differing, probability, to),
+        own=_own(posterior, outcome.differing, probability, to),
+        differ=tuple(np.array(posterior.study.columns)[clear].tolist()),
+        outlying=tuple(posterior.contributions[j].holder for j in outcome.differing.outlying),
+    )
+
+
+def _between(
+    outcome: Mixture, differing: Differing, probability: float, to: Units
+) -> tuple[Between, ...]:
+    """Every coefficient between holders."""
     tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
     new = outcome.of_new_holder()
     half = new.quantiles(np.array([0.25, 0.75]), to.matrix, to.offset)
     bounds = new.quantiles(tails, to.matrix, to.offset)
-    spreads = np.sqrt(outcome.differing.spreads**2 @ (to.matrix**2).T)  # (part, coefficient)
-    quantiles = _quantiles(outcome.weights, spreads, tails)
-    within = np.einsum("ia,ab,ib->i", to.matrix, outcome.differing.within, to.matrix)
+    spreads = np.sqrt(differing.spreads**2 @ (to.matrix**2).T)  # (part, coefficient)
+    quantiles = weighted_quantiles(outcome.weights, spreads, tails)
+    within = np.einsum("ia,ab,ib->i", to.matrix, differing.within, to.matrix)
     square = outcome.weights @ spreads**2
-    told = (np.abs(to.matrix) > 0) @ outcome.differing.told
-    between = tuple(
+    concerns = np.abs(to.matrix) > 0
+    told = concerns @ differing.told
+    constant = ~(concerns @ ~differing.constant)
+    return tuple(
         Between(
             name=name,
             sd=float(outcome.weights @ spreads[:, k]),
@@ -125,27 +203,25 @@ def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Hol
             half=(float(half[k, 0]), float(half[k, 1])),
             new=(float(bounds[k, 0]), float(bounds[k, 1])),
             told=bool(told[k]),
+            constant=bool(constant[k]),
         )
         for k, name in enumerate(to.names)
     )
-    own = tuple(
-        _own(contribution.holder, outcome.of_holder(j), tails, to.matrix, to.offset)
-        for j, contribution in enumerate(posterior.contributions)
+
+
+def _own(
+    posterior: Posterior, differing: Differing, probability: float, to: Units
+) -> tuple[Own, ...]:
+    """Every holder's own coefficients."""
+    mean = differing.locations @ to.matrix.T + to.offset
+    variance = np.einsum(
+        "ia,jab,ib->ji", to.matrix, differing.covariances, to.matrix, optimize=True
     )
-    name = units if isinstance(units, str) else "other"
-    clear = outcome.weights @ (outcome.differing.spreads > 0) >= CLEARLY
-    differ = tuple(np.array(posterior.study.columns)[clear].tolist())
-    return Holders(units=name, probability=probability, between=between, own=own, differ=differ)
-
-
-def _own(holder: str, law: Mixture, tails: Array, matrix: Array, offset: Array) -> Own:
-    mean = matrix @ law.mean() + offset
-    low, high = law.quantiles(tails, matrix, offset).T
-    return Own(
-        holder=holder,
-        mean=tuple(mean.tolist()),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
+    margin = float(ndtri((1 + probability) / 2)) * np.sqrt(variance)
+    rows = zip(mean.tolist(), (mean - margin).tolist(), (mean + margin).tolist(), strict=True)
+    return tuple(
+        Own(holder=contribution.holder, mean=tuple(middle), low=tuple(low), high=tuple(high))
+        for contribution, (middle, low, high) in zip(posterior.contributions, rows, strict=False)
     )
 
 
@@ -161,6 +237,8 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
         raise PosteriorError(
             "holder: this posterior takes all holders to be alike; fit three or more with noise-aware"
         )
+    if holder == NEW and outcome.differing.alone:
+        raise PosteriorError("holder: a new one cannot be told from fits of each holder alone")
     if holder == NEW:
         between = np.diag(outcome.weights @ outcome.differing.spreads**2)
         pooled = posterior.pooled
@@ -173,7 +251,7 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
     return replace(posterior, outcome=outcome.of_holder(names.index(holder)), pooled=None)
 
 
-def _quantiles(weights: Array, values: Array, probabilities: Array) -> Array:
+def weighted_quantiles(weights: Array, values: Array, probabilities: Array) -> Array:
     """Quantiles of every column of weighted values, (column, probability)."""
     quantiles = []
     for column in values.T:

@@ -32,8 +32,8 @@ from tacit.analyst.methods.noise_aware.net import (
     Pilot,
     Place,
     net_of,
-    pilot_of,
 )
+from tacit.analyst.methods.noise_aware.outlying import kept_of
 from tacit.analyst.methods.noise_aware.verdict import warning
 from tacit.analyst.posterior.laws import Differing
 from tacit.analyst.prior import Prior
@@ -63,17 +63,21 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
 
 def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """The mixture where holders may differ."""
-    pilot = pilot_of(evidence, prior, settings.noise_variance)
-    places = [place for _, place in _places(pilot.facts, pilot.spread, evidence, prior, settings)]
+    kept = kept_of(evidence, prior, settings.noise_variance)
+    pilot = kept.pilot
+    inner = evidence.only(kept.holders) if kept.aside else evidence
+    places = [place for _, place in _places(pilot.facts, pilot.spread, inner, prior, settings)]
     net = net_of(pilot, places)
-    mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(evidence, pilot.facts))
+    mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
     alike, within = _alike(pilot, best)
-    return replace(
+    mixture = replace(
         mixture,
         warning=warning(mixture, alike, pilot.facts),
         differing=_differences(net, pilot, within),
     )
+    alone = {j: fit(evidence.only([j]), prior, settings) for j in kept.aside}
+    return mixture.with_aside(alone)
 
 
 def _places(
@@ -125,6 +129,7 @@ def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
         within=within,
         ratios=pilot.facts.ratios,
         told=told,
+        constant=pilot.constant,
     )
 
 
@@ -153,4 +158,4 @@ def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:
     )
 
 
-METHOD = Method("noise-aware", (), fit)
+METHOD = Method(name="noise-aware", fit=fit, computed=True)

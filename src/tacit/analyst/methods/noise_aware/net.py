@@ -34,6 +34,8 @@ FEWEST = 3
 """Holders from which on their spread is estimated."""
 TELLING = 2.5
 """Effective number of holders below which nothing is said of a coefficient's spread."""
+CONSTANT = 0.05
+"""Variance of a column within holders, over that between them, below which it is theirs, not rows'."""
 POINTS = 64
 OWN_POINTS = 32
 """Points of the net that holders' own coefficients are computed at."""
@@ -63,6 +65,8 @@ class Pilot:
     spread: Array  # (d,): squares of the mean τ
     told: NDArray[np.intp]  # coefficients whose τ is estimated; the others' is 0
     law: Law
+    noise_variance: float  # σ² at the pilot's ρ
+    constant: NDArray[np.bool_]  # (d,): columns that are constant within every holder
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
     spread = np.full(evidence.d, SCALE**2)
     told = np.arange(evidence.d)
     net = first_net(evidence.d)
+    constant = holder_level(facts, intercept=evidence.intercept)
     for step in range(PILOT_ROUNDS):
         model = Model(facts, PILOT_SHARE, spread=spread)
         if noise_variance is None:
@@ -92,7 +97,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
         model.gaussian(variance)
         profile = Profile.of(model, model.solve(variance))
         if step == 0:
-            told = _told(profile)
+            told = np.setdiff1d(telling(profile), np.flatnonzero(constant))
             net = net[told]
             for k in np.setdiff1d(np.arange(evidence.d), told):
                 profile.move(int(k), 0.0)
@@ -102,10 +107,38 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
         if np.all(moved <= SETTLED * (np.sqrt(spread) + SCALE / 10)):
             break
         net = law.narrowed()
-    return Pilot(facts=facts, spread=spread, told=told, law=law)
+    return Pilot(
+        facts=facts,
+        spread=spread,
+        told=told,
+        law=law,
+        noise_variance=variance,
+        constant=constant,
+    )
 
 
-def _told(profile: Profile) -> NDArray[np.intp]:
+def holder_level(facts: Facts, *, intercept: bool) -> NDArray[np.bool_]:
+    """Columns that vary between holders but not within: no holder's own slope can be told of them.
+
+    Such a column is the holder's intercept under another name: what it adds is told by comparing
+    holders, and the spread of intercepts says how well.
+    """
+    basis = facts.grams.basis
+    if not intercept:
+        return np.zeros(len(basis), dtype=bool)
+    grams = basis @ facts.grams.mean @ basis.T
+    level = np.maximum(grams[:, 0, 0], 1e-12)[:, None]
+    sums = grams[:, 0, :]
+    squares = np.maximum(np.diagonal(grams, axis1=1, axis2=2), 0.0)
+    within = np.sum(np.maximum(squares - sums**2 / level, 0.0), axis=0)
+    centred = sums / level - sums.sum(axis=0) / level.sum()
+    between = np.sum(level * centred**2, axis=0)
+    constant: NDArray[np.bool_] = within < CONSTANT * between
+    constant[0] = False  # the intercept itself
+    return constant
+
+
+def telling(profile: Profile) -> NDArray[np.intp]:
     """Coefficients of which enough holders tell: J, were all equally exact."""
     d = len(profile.spread)
     weights = np.maximum(profile.normals[:, range(d), range(d)], 1e-300)

@@ -1,7 +1,7 @@
 r"""The law of τ: how far the coefficients of holders lie from the average holder's.
 
 θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with probability π,
-π uniform; where it does not, τ_k = 0; where it does, τ_k is half-Student with 3 degrees of freedom
+π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is half-Student with 3 degrees of freedom
 and scale 0.05. In scaled units that is a typical difference of 5 % of the response's range across a
 feature's whole range. The mass at 0 keeps the intervals of coefficients that do not differ as narrow
 as if that were known; the tail lets those that differ differ as far as they do.
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SHARES = (np.arange(8) + 0.5) / 8
-"""Values of π, equally likely."""
+"""Values of π."""
+SHARE_WEIGHTS = (1 - SHARES) / np.sum(1 - SHARES)
+"""Their prior."""
 SCALE = 0.05
 DEGREES = 3.0
 LEAST = 3e-4
@@ -75,7 +77,7 @@ class Law:
     @cached_property
     def shares(self) -> Array:
         """Probability of every π, (π,)."""
-        logs = _log_sum(self._cells).sum(axis=1)
+        logs = _log_sum(self._cells).sum(axis=1) + np.log(SHARE_WEIGHTS)
         weights = np.exp(logs - logs.max())
         shares: Array = weights / weights.sum()
         return shares
@@ -95,14 +97,14 @@ class Law:
             low = net[max(counted[0] - 1, 0)]
             high = net[min(counted[-1] + 2, PLACES - 1)]
             nets.append(np.linspace(low, high, PLACES))
-        return np.array(nets)
+        return np.array(nets).reshape(-1, PLACES)
 
     def draw(self, uniforms: Array) -> tuple[Array, Array]:
         """τ (n, m) at points (n, 1 + m) of the unit cube, and log prior − log product, (n,)."""
         levels = np.cumsum(self.shares)
         chosen = np.minimum(np.searchsorted(levels, uniforms[:, 0]), len(SHARES) - 1)
         tau = np.zeros((len(uniforms), len(self.net)))
-        ratios = -np.log(len(SHARES) * self.shares[chosen])
+        ratios = np.log(SHARE_WEIGHTS[chosen] / self.shares[chosen])
         for k in range(len(self.net)):
             for p in np.unique(chosen):
                 rows = np.flatnonzero(chosen == p)
