@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
@@ -56,13 +57,14 @@ def fit(
     _check_settings(chosen, settings)
     law = prior_of(prior, collection.study)
     outcome = _outcome(chosen, evidence, law, settings, holders)
+    sentences = cautions(evidence, collection.study.columns, law, outcome)
     apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
         study=collection.study,
         method=chosen.name,
         outcome=outcome,
         contributions=_contributions(collection),
-        caveat=chosen.caveat,
+        caveat=" ".join(filter(None, [chosen.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
         options=_options(chosen, prior, holders, settings),

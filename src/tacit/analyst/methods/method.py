@@ -10,6 +10,7 @@ from tacit.analyst.prior import Prior
 
 __all__ = [
     "FIXED_S_CAVEAT",
+    "RESIDUAL_CAVEAT",
     "Draws",
     "Method",
     "Mixture",
@@ -65,7 +66,12 @@ class Method:
     caveat: str = ""
 
 
+RESIDUAL_CAVEAT = (
+    "It does not read y'y: the residual sd, and with it intervals for a new response, rest "
+    "mostly on the prior."
+)
+"""Caveat of every method that knows σ² from X'y alone."""
 FIXED_S_CAVEAT = (
     "This method takes the noisy X'X for the true one: "
-    "where that noise matters, its intervals are too narrow."
+    f"where that noise matters, its intervals are too narrow. {RESIDUAL_CAVEAT}"
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
+from tacit.analyst.posterior.estimand import estimand
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
@@ -48,6 +49,7 @@ class Summary:
     verdict: Verdict
     caveat: str
     response: str
+    estimand: str
     holders: Holders | None = None  # None where holders are taken to be alike
 
     @property
@@ -69,7 +71,8 @@ class Summary:
             f"residual sd {self.residual_sd:.4g} of {self.response}; "
             f"method {self.method}; {self.units} units"
         )
-        return [note for note in (made, self.verdict.value, self.caveat) if note]
+        notes = (made, self.estimand, self.verdict.value, self.caveat)
+        return [note for note in notes if note]
 
     @property
     def _sampled(self) -> bool:
@@ -91,6 +94,7 @@ class Summary:
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
+            "estimand": self.estimand,
             "holders": None if self.holders is None else self.holders.to_dict(),
         }
 
@@ -135,6 +139,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         verdict=_judged(outcome),
         caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
         response=posterior.study.response.label,
+        estimand=estimand(posterior),
         holders=holders,
     )
 

@@ -1,17 +1,18 @@
-r"""`noise-aware`: the posterior that knows the noise in X'X as well as in X'y. Closed form up to a small quadrature.
+r"""`noise-aware`: the posterior that knows the noise in X'X as well as in X'y.
 
 Given three things the coefficients are Gaussian (`model.py`):
 
-- σ², the residual variance of shrunk rows (`residual.py`). It is read off y'y − 2θ'z + θ'Sθ = Σe² where
-  y'y is published, and is left to the prior where it is not. Using shrunk rows' own residual variance
-  makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
-- τ, the sd of each coefficient between holders, from three holders on (`spreads.py`, `net.py`). Holders
-  that differ (other instruments, other patients) would otherwise be weighted by noise alone, and the
-  more exact the releases, the more one odd holder would pull.
-- ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It keeps a
-  fit from chasing noise when the releases hold little.
+- σ², the residual variance of shrunk rows (`residual.py`). It is read off y'y − 2θ'z + θ'Sθ = Σe²
+  where y'y is published, and is left to the prior where it is not. Using shrunk rows' own residual
+  variance makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
+- τ, the sd of each coefficient between holders, from three holders on (`spreads.py`, `net.py`).
+  Holders that differ (other instruments, other patients) would otherwise be weighted by noise
+  alone, and the more exact the releases, the more one odd holder would pull.
+- ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It
+  keeps a fit from chasing noise when the releases hold little.
 
-The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are exact.
+The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are
+exact.
 """
 
 import math
@@ -33,23 +34,12 @@ from tacit.analyst.methods.noise_aware.net import (
     net_of,
 )
 from tacit.analyst.methods.noise_aware.outlying import kept_of
+from tacit.analyst.methods.noise_aware.verdict import warning
 from tacit.analyst.posterior.laws import Differing
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-MOST_UNKNOWN = 0.1
-"""Share of the response's variance that slopes may leave in doubt, where that is more than what
-they are known to explain."""
-MOST_LEVEL = 0.05
-"""The same for the mean response."""
-MOST_SPREAD = 0.5
-"""Posterior sd of σ² over its mean above which little is known of it."""
-TOO_LITTLE = (
-    "The releases carry too little to learn most coefficients from: the noise is larger than what the data could show; "
-    "more rows or a larger epsilon would help."
-)
-VAGUE_RESIDUAL = "The releases say little of the residual variance: predictions are given wider intervals than they may need."
 TWO_HOLDERS = "Two holders are too few to tell how far holders differ: they are taken to be alike."
 
 
@@ -65,10 +55,10 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
     unshrunk = _unshrunk(evidence, facts)
     mixture = _mixture(nodes, facts.grams.basis, unshrunk)
-    warning = _warning(mixture, mixture.covariance(), facts, intercept=evidence.intercept)
+    words = warning(mixture, mixture.covariance(), facts)
     if evidence.holders == FEWEST - 1 and settings.spread is None:
-        warning = " ".join(filter(None, [warning, TWO_HOLDERS]))
-    return replace(mixture, warning=warning)
+        words = " ".join(filter(None, [words, TWO_HOLDERS]))
+    return replace(mixture, warning=words)
 
 
 def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
@@ -81,8 +71,11 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
     alike, within = _alike(pilot, best)
-    warning = _warning(mixture, alike, pilot.facts, intercept=evidence.intercept)
-    mixture = replace(mixture, warning=warning, differing=_differences(net, pilot, within))
+    mixture = replace(
+        mixture,
+        warning=warning(mixture, alike, pilot.facts),
+        differing=_differences(net, pilot, within),
+    )
     alone = {j: fit(evidence.only([j]), prior, settings) for j in kept.aside}
     return mixture.with_aside(alone)
 
@@ -92,7 +85,7 @@ def _places(
 ) -> list[tuple[Node, Place]]:
     """The net over (ρ, σ²) at one τ."""
     places = []
-    for share in facts.slopes.shares:
+    for share, likely in facts.slopes.shares.items():
         model = Model(facts, share, spread=spread)
         if settings.noise_variance is None:
             law = residual.noise_variances(model, evidence, prior)
@@ -100,7 +93,7 @@ def _places(
             law = [(settings.noise_variance, 1.0)]
         for variance, weight in law:
             node = model.gaussian(variance)
-            log_prior = math.log(weight)
+            log_prior = math.log(weight * likely)
             node = replace(node, log_weight=node.log_weight + log_prior)
             place = Place(
                 share=share,
@@ -141,42 +134,16 @@ def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
 
 
 def _unshrunk(evidence: Evidence, facts: Facts) -> float:
-    """Residual variance of rows as they are over that of shrunk rows: n/Σα², where Σα² is the intercept's entry of X'X.
+    """Residual variance of rows as they are over that of shrunk rows (N10).
 
-    Where rows are averaged, that entry is about n times the square of the mean α: the same where factors differ little. Without an
-    intercept, or a count, nothing tells: the residual variance is then that of shrunk rows.
+    Without an intercept, or a count, nothing tells: the residual variance is then that of shrunk
+    rows.
     """
     if not evidence.intercept or evidence.counts is None:
         return 1.0
     first = facts.grams.basis[0]
     n = evidence.average * float(np.maximum(evidence.counts, 1.0).sum())
     return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
-
-
-def _warning(mixture: Mixture, covariance: Array, facts: Facts, *, intercept: bool) -> str:
-    """What the releases cannot support, from the posterior's own account of the response's variance.
-
-    `covariance` is that of θ were holders alike: their differences are no lack of evidence.
-    """
-    basis = facts.grams.basis
-    first = int(intercept)
-    rows = basis @ facts.sampling.sum(axis=0) @ basis.T / facts.grams.sizes.sum()
-    gram = mixture.unshrunk * rows
-    level = 0.0
-    if intercept:
-        middle = gram[0] / max(gram[0, 0], 1e-12)
-        level = float(middle @ covariance @ middle)
-        gram = gram - np.outer(middle, gram[0])
-    slopes = mixture.mean()[first:]
-    known = float(slopes @ gram[first:, first:] @ slopes)
-    unknown = float(np.sum(gram[first:, first:] * covariance[first:, first:]))
-    variance = mixture.residual_variance()
-    total = variance + known + unknown
-    if level > MOST_LEVEL * total or (unknown > known and unknown > MOST_UNKNOWN * total):
-        return TOO_LITTLE
-    square = float(mixture.weights @ mixture.noise_variances**2)
-    spread = math.sqrt(max(square - variance**2, 0.0))
-    return VAGUE_RESIDUAL if spread > MOST_SPREAD * variance else ""
 
 
 def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:

@@ -168,7 +168,7 @@ class Model:
         hidden = np.einsum("jab,jab->j", facts.slopes.hidden, second)
         size = np.sum(location**2, axis=1)
         noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
-        return squares - hidden, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
+        return squares - hidden / 2, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
 
     def _own_moments(self, node: Node) -> tuple[Array, Array]:
         """Mean (J, d) and second moments (J, d, d) of every holder's θ_j."""

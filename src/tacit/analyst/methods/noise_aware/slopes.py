@@ -12,9 +12,11 @@ expects every axis to explain the same: on public tables the squares of least-sq
 encoded columns, by contrast, is learnt from the axes where features vary much, and is then far too small for contrasts
 of near-collinear columns: their intervals were narrow, and wrong.
 
-Where noise hides λ_k it is taken to lie anywhere between 0 and f, the standard deviation of the noise in F: λ_k = f/2
-stands for it in the prior and in what slopes may explain. ρ is one of `SHARES`, by marginal likelihood: about nothing, or
-amounts that do not shrink what a release can hardly tell.
+Where noise hides λ_k it is taken to lie anywhere between 0 and f, the standard deviation of the
+noise in F: λ_k = f/2 stands for it in the prior and in what slopes may explain. ρ is one of `SHARES`,
+by marginal likelihood: about nothing, which is unlikely beforehand, or v and more. Along axes
+that releases tell of, the larger values shrink nothing; along the others intervals are the prior's,
+and are wide enough to hold what least squares would find.
 """
 
 import math
@@ -29,8 +31,8 @@ from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-SHARES = (0.02, 1.0, 2.0, 4.0)
-"""Values of ρ."""
+SHARES = {0.02: 0.1, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
+"""Values of ρ and how likely each is beforehand, against the others."""
 MOST_HIDDEN = 0.1
 """Largest f: features of a study fill their ranges, or typical intervals, no better than that when nothing is known."""
 LEAST_VARIANCE = 1e-6
@@ -54,9 +56,9 @@ class Slopes:
     hidden: Array  # (J, d, d): what noise may hide of S_j, in the eigenbasis of the Gram matrices
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Values of ρ; a prior that somebody states is taken as it is."""
-        return SHARES if self.prior.by_spread else (1.0,)
+    def shares(self) -> dict[float, float]:
+        """Values of ρ with their weights; a prior that somebody states is taken as it is."""
+        return SHARES if self.prior.by_spread else {1.0: 1.0}
 
     def covariance(self, share: float) -> Array:
         """Prior covariance of θ at one ρ."""
