@@ -1,20 +1,22 @@
 """Holders that differ: do intervals cover for the average holder, for its spread and for a new one?
 
-A run draws θ (intercept N(0, 0.2²), three slopes N(0, 0.3²), residual sd 0.25) and each holder's own
-coefficients about it: in none, in the intercept, in one slope or in all with sd 0.1. Holders have
-2,000 rows, or sizes of gamma(1) law with that mean and a tenth of it at least, and publish through the
-real encoder and mechanism (seeded noise, replace-one, δ = 1e-6). Features have unit variance and are declared
-typical in ±√3; the response's range is ±2.
+A run draws θ (intercept N(0, 0.2²), three slopes N(0, 0.3²), residual sd 0.25) and each
+holder's own coefficients about it: in none, in the intercept, in one slope or in all with sd
+0.1. Holders have 2,000 rows, or sizes of gamma(1) law with that mean and a tenth of it at
+least, and publish through the real encoder and mechanism (seeded noise, replace-one, δ = 1e-6).
+Features have unit variance and are declared typical in ±√3; the response's range is ±2.
 
-For each cell: the share of 90 % intervals that hold the truth, of the average holder's coefficients (all, and
-those that differ), of τ where holders differ, of 20 new holders' coefficients (those that differ; all where
-none does) and of holders' own; and two ratios of widths, of coefficients that do not differ: over a fit that is
-told which do (`told`), and, where none does, over a fit that takes holders to be alike (`common`). Intervals of
-one fit are dependent, so limits are those of the mean of per-fit shares.
+For each cell: the share of 90 % intervals that hold the truth, of the average holder's
+coefficients (all, and those that differ), of τ where holders differ, of 20 new holders'
+coefficients (those that differ; all where none does) and of holders' own; and two ratios of
+widths, of coefficients that do not differ: over a fit that is told which do (`told`), and,
+where none does, over a fit that takes holders to be alike (`common`). Intervals of one fit are
+dependent, so limits are those of the mean of per-fit shares.
 
-Bars (--check), for cells and for margins (all cells with one level of one factor, or one pair of J and kind): the 99 %
-limits must reach 87 to 93 % (85 to 95 at J = 5) for the average and a new holder, 85 to 95 % for τ; ratios of
-widths at most 1.15 (told) and 1.1 (common), in the mean of a margin.
+Bars (--check), for cells and for margins (all cells with one level of one factor, or one pair
+of J and kind): the 99 % limits must reach 87 to 93 % (85 to 95 at J = 5) for the average and a
+new holder, 85 to 95 % for τ; ratios of widths at most 1.15 (told) and 1.1 (common), in the mean
+of a margin.
 
     python benchmarks/holders_differ.py [--quick] [--check] [--runs 1.0] [--workers 1]
 

@@ -1,20 +1,23 @@
-"""Holders that differ, on real tables: sixteen airlines, and twelve stations that measure Beijing's air.
+"""Holders that differ, on real tables: sixteen airlines, and twelve stations in Beijing's air.
 
 The airlines are those of `tacit demo` (extra `demo`). The stations need --data, the file
-beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all stations with a
-header): PM2.5, in µg/m³, on gases and weather, hours with a missing value left out.
+beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all
+stations with a header): PM2.5, in µg/m³, on gases and weather, hours with a missing value left
+out.
 
-Each holder publishes with seeded noise at the study's ε. Printed for each coefficient, in the response's
-units over a feature's whole range: the average holder, the sd between holders with its 90 % interval, I²,
-and beside it what nobody there could compute: the same sd from every holder's exact statistics
-(DerSimonian and Laird). Then, for holders of at least 2,000 rows, how far own coefficients lie from
-those of exact statistics: drawn towards the average, each holder alone, and all holders alike; and how often
-90 % intervals of the first hold the exact ones. The model lets coefficients differ independently of each
-other. Stations' do not (that of O3 goes with that of TEMP, correlation −0.8), and at ε = 1 it shows.
+Each holder publishes with seeded noise at the study's ε. Printed for each coefficient, in the
+response's units over a feature's whole range: the average holder, the sd between holders with
+its 90 % interval, I², and beside it what nobody there could compute: the same sd from every
+holder's exact statistics (DerSimonian and Laird). Then, for holders of at least 2,000 rows, how
+far own coefficients lie from those of exact statistics: drawn towards the average, each holder
+alone, and all holders alike; and how often 90 % intervals of the first hold the exact ones. The
+model lets coefficients differ independently of each other. Stations' do not (that of O3 goes
+with that of TEMP, correlation −0.8), and at ε = 1 it shows.
 
     python benchmarks/real_holders.py [--data beijing_air_12sites.csv.gz] [--epsilon 1,3] [--check]
 
-Bar (--check): own coefficients are nearer to the exact ones than those of holders taken to be alike.
+Bar (--check): own coefficients are nearer to the exact ones than those of holders taken to be
+alike.
 """
 
 import argparse

@@ -81,7 +81,8 @@ def _outcome(
         return method.fit(evidence, prior, settings)
     if method.name != DEFAULT_METHOD:
         raise MethodError(
-            f"holders: {method.name} takes holders to be alike; leave it out, or use {DEFAULT_METHOD}"
+            f"holders: {method.name} takes holders to be alike; "
+            f"leave it out, or use {DEFAULT_METHOD}"
         )
     if holders == "common":
         return method.fit(evidence, prior, replace(settings, spread=0.0))
