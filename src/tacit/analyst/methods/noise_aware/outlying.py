@@ -7,10 +7,10 @@ what the others then let expect:
 
     χ²_j = Q(all releases) − Q(all but j's),    χ²_j/d ~ F(d, J − 2),
 
-with Q the quadratic form of the log-likelihood, times −2. With a probability below `RARE`/J it is set aside: it no longer counts for the average or for τ,
-and its own coefficients are those of its release alone. The average then moves by a bounded
-amount, whatever one holder says. At most every fifth holder is set aside; `MAJORITY` always
-stay.
+with Q the quadratic form of the log-likelihood, times −2. With a probability below `RARE`/J it
+is set aside: it no longer counts for the average or for τ, and its own coefficients are those
+of its release alone. The average then moves by a bounded amount, whatever one holder says. At
+most every fifth holder is set aside; `MAJORITY` always stay.
 """
 
 from dataclasses import dataclass
