@@ -330,7 +330,6 @@ def test_the_holders_side_uses_core_dependencies_only():
     core = {"numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich", "tacit"}
     core |= {"cryptography"}  # for signing, imported late
     core |= {"pyspark"}  # for Spark tables, imported late
-    core |= {"formulaic", "pandas"}  # for formulas, imported late by who writes a study
     for path in FILES:
         if place(path) in DOCUMENTS | {"budget", "rows", "holder", "simulation", "demo"}:
             names = {name.split(".")[0] for name in imports_of(path)}
