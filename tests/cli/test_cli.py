@@ -10,6 +10,7 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from house import ROWS
@@ -342,7 +343,9 @@ def test_publish_writes_a_release_and_says_what_it_cost(tacit, house):
     release = Release.load(house / "north.json")
     assert (release.holder, release.n, release.simulated) == ("north", 4, False)
     assert release.mechanism.startswith("discrete Gaussian, OpenDP")
-    assert files(house) == {"study.toml", "table.csv", "ledger.db", "north.json"}
+    assert files(house) == {
+        *("study.toml", "table.csv", "ledger.db", "ledger.db.head", "north.json"),
+    }
     assert stat.S_IMODE((house / "north.json").stat().st_mode) == 0o644
 
 
@@ -463,8 +466,12 @@ def test_a_folder_that_may_not_be_written_is_found_before_paying(tacit, house, m
 
 
 def test_a_release_that_could_not_be_written_is_not_lost(tacit, house, monkeypatch):
-    def full(*_arguments, **_options):
-        raise OSError(28, "No space left on device")
+    make = tempfile.mkstemp
+
+    def full(*, prefix, **options):
+        if prefix.startswith(".north.json"):
+            raise OSError(28, "No space left on device")
+        return make(prefix=prefix, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.mkstemp", full)
@@ -472,6 +479,18 @@ def test_a_release_that_could_not_be_written_is_not_lost(tacit, house, monkeypat
     assert not (house / "north.json").exists()
     assert tacit("ledger", "export", 1, "--out", "north.json")[0] == 0
     assert Release.load(house / "north.json").holder == "north"
+
+
+def test_a_full_disk_after_the_charge_costs_nothing(tacit, house, monkeypatch):
+    def full(**_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.mkstemp", full)
+        assert "No space left on device" in refused(tacit(*PUBLISH))
+    code, out, _ = tacit(*PUBLISH)
+    assert code == 0
+    assert "spent in all: epsilon = 1;" in out
 
 
 # ledger.
@@ -557,7 +576,9 @@ def test_ledger_refusals(tacit, house):
     )
     assert "cannot write" in refused(tacit("ledger", "export", 1, "--out", "absent/again.json"))
     assert "cannot be used" in refused(tacit("ledger", "show", "--ledger", "table.csv"))
-    assert files(house) == {"study.toml", "table.csv", "ledger.db", "north.json"}
+    assert files(house) == {
+        *("study.toml", "table.csv", "ledger.db", "ledger.db.head", "north.json"),
+    }
 
 
 # key.

@@ -106,6 +106,7 @@ def test_nothing_but_an_earlier_release_is_overwritten(tacit, ward):
                 "north.json",
                 "--dataset",
                 dataset,
+                "--new-dataset",
             )[0]
             == 0
         )

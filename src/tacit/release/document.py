@@ -34,7 +34,7 @@ _ORDER = (
     *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
     *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
     *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
-    *("survivors", "batch", "ledger", "signature"),
+    *("survivors", "attestation", "batch", "ledger", "signature"),
 )
 """The fields of all kinds of document, in the order in which they are written."""
 

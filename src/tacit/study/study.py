@@ -85,6 +85,11 @@ class Study(Record):
             },
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that a table must have: the features in their order, then the response."""
+        return (*(feature.name for feature in self.features), self.response.name)
+
     # The encoded row.
 
     @cached_property
