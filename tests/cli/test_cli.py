@@ -481,7 +481,7 @@ def test_a_release_that_could_not_be_written_is_not_lost(tacit, house, monkeypat
     assert Release.load(house / "north.json").holder == "north"
 
 
-def test_a_full_disk_after_the_charge_costs_nothing(tacit, house, monkeypatch):
+def test_a_full_disk_after_the_charge_costs_nothing(tacit, monkeypatch):
     def full(**_options):
         raise OSError(28, "No space left on device")
 
