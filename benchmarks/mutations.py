@@ -107,7 +107,7 @@ def mutated_value(rng: random.Random, document: dict[str, Any]) -> dict[str, Any
             holder[rng.choice(TEXTS)] = holder[key]
         elif change == 2:
             holder[key] = copy.deepcopy(_any(rng, document))
-        elif change == 3 and isinstance(holder[key], int | float):
+        elif change == 3 and isinstance(holder[key], int | float) and abs(holder[key]) < 2**64:
             holder[key] *= rng.choice((-1, 0, 2, 1e-9, 1e9, 1 + 1e-7, 1e300))
         elif change == 4 and isinstance(holder[key], list):
             holder[key] = holder[key] * rng.choice((0, 2, 600))

@@ -1,4 +1,7 @@
-"""What more budget or more rows would bring, against simulation of just that."""
+"""What more budget or more rows would bring, against simulation of just that.
+
+Covers `tacit.analyst.posterior.outlook`, `tacit.analyst.posterior.pooled`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Prediction: exact laws, the split of the variance, missing values, files, and calibration on simulated data."""
+"""Prediction: exact laws, the split of the variance, missing values, files, and calibration on simulated data.
+
+Covers `tacit.analyst.posterior.prediction`.
+"""
 
 import math
 import tracemalloc

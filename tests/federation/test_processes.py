@@ -1,6 +1,8 @@
 """tacit.federation.client.serve and server.app: SuperLink and SuperNodes as separate processes.
 
 They run on loopback, with TLS and node authentication on.
+
+Covers `tacit.federation.client.serve`.
 """
 
 import json
