@@ -1,8 +1,7 @@
 """Every extreme of every field of a study: what is accepted can be released, with all its noise.
 
 Covers `tacit.privacy.mechanism`, `tacit.privacy.noise`, `tacit.study.rules`, `tacit.holder.perturb`
-and `tacit.holder.publish`. `test_a_small_response_bound_leaks_nothing` and
-`test_a_default_radius_that_is_too_small_is_refused` fail on the code of version 0.1.0.
+and `tacit.holder.publish`.
 
 OpenDP draws noise in 64 bits and cuts off what is beyond. A study whose parts have noise of very
 different sizes, all on the lattice of the smallest, used to have most entries of X'X released as
