@@ -1,7 +1,6 @@
 """tacit.federation.secure_sum (holder, session): a holder's states, before a server that lies."""
 
 import base64
-import json
 
 import numpy as np
 import pytest
