@@ -352,7 +352,7 @@ def _rounds(case, adversary, memories, rounds, count, *, stop):
         payloads = _payloads(case, adversary, name, round_, memory)
         texts = tuple(json.dumps(payload, sort_keys=True) for payload in payloads)
         options[name] = reached(case, name, memory, round_, texts)
-    if round_ == "agree":
+    if round_ == "agree" and case.holders > 3:
         options = _viable(case, options)
     if round_ == "unmask":
         choices = [options[name][:1] or [None] for name in memories]
@@ -412,8 +412,7 @@ def _sharing(outcome):
 def _viable(case, options):
     """Leave out statements that too few can sign: nothing is unmasked under them.
 
-    That holders do give nothing out on fewer signatures is tried by `wander`, and here by asking
-    whoever is left for its unmasking.
+    That holders give nothing out on fewer signatures is tried with fewer holders, and by `wander`.
     """
     statements = {}
     for outcomes in options.values():
@@ -452,7 +451,9 @@ class Habits:
     tricks: float
     surprise: float
     sharers: tuple
-    survivors: tuple
+    """Whose shares a holder is told of, first, then, and then again."""
+    survivors: dict
+    """Who is said to have stayed, to each honest holder."""
 
     @classmethod
     def of(cls, rng, case, **fixed):
@@ -464,9 +465,16 @@ class Habits:
             "tricks": rng.choice((0.0, 0.5, 1.0)),
             "surprise": rng.choice((0.0, 0.02, 0.2)),
             "sharers": (case.names, some(), some()),
-            "survivors": some(),
+            "survivors": cls.stories(rng, case, some),
         }
         return cls(**(likes | fixed))
+
+    @staticmethod
+    def stories(rng, case, some):
+        """Mostly one story for all; in some histories others for some or all."""
+        common = some()
+        other = rng.choice((0.0, 0.0, 0.3, 1.0))
+        return {name: some() if rng.random() < other else common for name in case.honest}
 
 
 def wander(case, seed, steps, **fixed):
@@ -509,7 +517,7 @@ def _whom(rng, adversary, habits):
     for round_ in ROUNDS:
         late = [name for name in honest if (name, round_) not in answers]
         if round_ in {"agree", "unmask"}:
-            late = [name for name in late if name in habits.survivors]
+            late = [name for name in late if name in habits.survivors[name]]
         if late and rng.random() < 0.97:
             return rng.choice(late), round_
     return rng.choice(honest), rng.choice(ROUNDS)
@@ -529,7 +537,7 @@ def _random_payload(rng, adversary, asked, habits, chosen):
     if round_ == "masked":
         sealed = {other: adversary.masked_payload(name, [other]) for other in others}
         return {other: told[other] for other, told in sealed.items() if told}
-    stayed = chosen if rng.random() < habits.surprise else set(habits.survivors)
+    stayed = chosen if rng.random() < habits.surprise else set(habits.survivors[name])
     return {"survivors": adversary.vectors(sorted(stayed | {name}))}
 
 
@@ -537,7 +545,7 @@ def _random_signatures(rng, adversary, memory, habits):
     """Most of the signatures there are, and colluders' on what the holder itself signed."""
     state = json.loads(dict(memory.sessions).get(adversary.session, "{}"))
     sharers = state.get("held") or habits.sharers[0]
-    vectors = state.get("vectors") or adversary.vectors(sorted(habits.survivors))
+    vectors = state.get("vectors") or adversary.vectors(adversary.case.names)
     signed = adversary.unmask_payload(sharers, vectors)
     return {who: text for who, text in signed.items() if rng.random() >= habits.surprise}
 

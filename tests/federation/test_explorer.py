@@ -3,9 +3,14 @@
 J holders of whom m must stay and t may collude, with c who do; all faults and tricks.
 """
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 from explorer import AWAY, FAULTS, LARGE, RANDOM, SMALL, Case, exhaust, label, wander
 from old_sum import OldHolder
+
+from tacit.federation.secure_sum.holder import Holder
 
 POWER_CUTS = tuple(fault for fault in FAULTS if fault != AWAY)
 
@@ -70,7 +75,7 @@ LOW_ORDER = {
     "surprise": 0.0,
     "faults": 0.0,
     "sharers": (tuple("abcdef"), tuple("bcde")),
-    "survivors": tuple("abcf"),
+    "survivors": dict.fromkeys("bcdef", "abcf"),
 }
 """The colluder a shows a key of low order; whom it fails is asked again without a and f."""
 
@@ -90,3 +95,29 @@ def test_it_finds_that_a_colluder_with_anothers_key_cancelled_a_mask():
     case = Case(3, 3, 1, 1, OldHolder, faults=(None,), tricks=("twin",))
     assert "unequal weights" in found_in(case) or "1 honest shares" in found_in(case)
     assert not found_in(Case(3, 3, 1, 1, OldHolder, faults=(None,), tricks=()))
+
+
+class Credulous(Holder):
+    """A holder that unmasks without counting signatures."""
+
+    def _ended(self, session, step, payload, question):
+        believing = SimpleNamespace(is_signed=lambda *_arguments: True)
+        gullible = replace(self, arithmetic=believing)
+        everyone = dict.fromkeys(session.vectors, "")
+        return Holder._ended(gullible, session, step, payload | everyone, question)
+
+
+STORIES = {
+    "tricks": 0.0,
+    "surprise": 0.0,
+    "faults": 0.0,
+    "survivors": {"a": "abc", "b": "abd", "c": "abc", "d": "abd", "e": "abe"},
+}
+"""Each is told that a, b and itself stayed, or one more: only a and b are in all stories."""
+
+
+def test_it_finds_that_agreement_is_needed():
+    """Where no agreement is asked for, five stories unmask two holders."""
+    reason, _ = wander(Case(5, 3, 0, 0, Credulous), 1, 100, **STORIES)
+    assert (reason or "").startswith("2 honest shares of noise, and 3 were promised")
+    assert wander(Case(5, 3, 0, 0), 1, 100, **STORIES) == (None, 0)
