@@ -552,18 +552,17 @@ def _random_signatures(rng, adversary, memory, habits):
 
 # What is explored; `python tests/federation/explorer.py` prints the figures of docs/privacy.md.
 
-SMALL = [
-    Case(2, 2, 0, 0),
-    Case(3, 2, 0, 0),
-    Case(3, 3, 0, 0),
-    Case(3, 3, 1, 0),
-    Case(3, 3, 1, 1),
-    Case(4, 4, 0, 0),
-    Case(4, 4, 1, 1),
-    Case(4, 4, 2, 1),
-    Case(4, 4, 2, 2),
+ALLOWED = [
+    Case(holders, least, colluding, bad)
+    for holders in (2, 3, 4)
+    for least in range(2, holders + 1)
+    for colluding in range(least)
+    for bad in range(colluding + 1)
+    if 2 * least > holders + colluding
 ]
-LARGE = [Case(4, 3, 0, 0), Case(4, 3, 1, 0), Case(4, 3, 1, 1)]
+"""Every sum of up to four holders that a study may have, with every number of colluders."""
+LARGE = [case for case in ALLOWED if (case.holders, case.least) == (4, 3)]
+SMALL = [case for case in ALLOWED if case not in LARGE]
 RANDOM = [
     Case(4, 3, 1, 1),
     Case(5, 3, 0, 0),

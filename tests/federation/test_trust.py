@@ -1,6 +1,8 @@
 """tacit.federation (client.policy, keys), release.attestation: whose keys are believed."""
 
 import json
+import math
+from pathlib import Path
 
 import pytest
 from sites import changed, charges, make_site
@@ -15,6 +17,7 @@ from tacit.federation.keys import fingerprint
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience
 from tacit.federation.wire import Reason, Step
+from tacit.privacy.gaussian import epsilon_of, mu_of
 from tacit.release import Release
 from tacit.release.attestation import attesting
 from tacit.release.signature import new_key
@@ -86,6 +89,15 @@ def test_a_fingerprint_is_short_and_differs_with_the_key(tmp_path):
     assert len(prints) == 50
     assert all(len(text) == 24 and not set(text) & set("ILOU") for text in prints)
     assert fingerprint("A" * 43 + "=") == "CSM7-NBFR-CAYQ-EV4F-R65R"
+
+
+def test_the_advisories_state_what_too_little_noise_costs():
+    """ε at δ = 1e-6 of a release at ε = 1 whose noise has part of its variance alone."""
+    page = (Path(__file__).parents[2] / "docs/security-advisories.md").read_text(encoding="utf-8")
+    for part, stated in ((1 / 2, "ε = 1.45"), (2 / 15, "ε = 3.00"), (1 / 1000, "ε = 62.8")):
+        epsilon = epsilon_of(mu_of(1.0, 1e-6) / math.sqrt(part), 1e-6)
+        assert float(stated.removeprefix("ε = ")) == pytest.approx(epsilon, rel=5e-3)
+        assert stated in page
 
 
 # Keys that do not fit.
