@@ -36,8 +36,7 @@ app = ServerApp()
 @app.main()
 def main(grid, context):
     nodes = list(grid.get_node_ids())
-    content = RecordDict({{"x": ConfigRecord({{}})}})
-    messages = [Message(content, node, "query") for node in nodes]
+    messages = [Message(RecordDict({{"x": ConfigRecord({{}})}}), node, "query") for node in nodes]
     replies = grid.send_and_receive(messages, timeout=40)
     answers = [None if reply.has_error() else dict(reply.content["answer"]) for reply in replies]
     Path({answers!r}).write_text(json.dumps(answers))
