@@ -30,7 +30,7 @@ def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) ->
 
 @contextmanager
 def whole_file(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A file to write to under a temporary name; at the end it is made durable and moved."""
+    """A file written under a temporary name beside its place, made durable, then moved there."""
     path = Path(path)
     try:
         descriptor, temporary = tempfile.mkstemp(
@@ -63,6 +63,6 @@ def refuse_unwritable(path: str | Path) -> None:
 
 
 def refuse_overwriting(out: str | Path, read: Iterable[str | Path]) -> None:
-    """Find out beforehand that what would be written is also read, or a ledger or key in use."""
+    """Find out, before anything is done, that `out` is also read, or a ledger or key in use."""
     if Path(out).resolve() in {Path(path).resolve() for path in read}:
-        raise ReleaseError(f"--out {str(out)!r} would overwrite what is read: choose another")
+        raise ReleaseError(f"{str(out)!r} would overwrite what is read: choose another file")

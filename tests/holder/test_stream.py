@@ -1,4 +1,6 @@
-"""A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence, and a log that agrees with the ledger."""
+"""A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence,
+and a log that agrees with the ledger.
+"""
 
 import itertools
 import json
@@ -329,7 +331,8 @@ def test_an_old_ledger_is_opened_and_goes_on(run):
         database.execute(f"PRAGMA application_id = {0x7AC17}")
         database.execute("INSERT INTO dataset VALUES ('old', 'replace-one', 1.0, 1e-6)")
         database.execute(
-            "INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, '2026-01-31T09:30:00Z', 'text')"
+            "INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, "
+            "'2026-01-31T09:30:00Z', 'text')"
         )
         database.commit()
     assert run.ledger.release(1) == "text"

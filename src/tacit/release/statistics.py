@@ -149,6 +149,11 @@ class Release(Published):
         """The release as that batch of a stream; its number is then under the signature."""
         return self.model_copy(update={"batch": BatchNumber(stream=stream, number=number)})
 
+    def _facts(self) -> dict[str, str]:
+        rows = "withheld" if self.n is None else f"{self.n:,.6g}"
+        noise = f"sd {self.noise.xtx_diagonal:.4g} on X'X, {self.noise.xty:.4g} on X'y"
+        return super()._facts() | {"rows": rows, "noise": f"{noise} ({super()._facts()['noise']})"}
+
     # Arrays for the analyst.
 
     @cached_property

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.records import must
-from tacit.study.form import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY, LEAST_RADIUS
 
 if TYPE_CHECKING:
     from tacit.study.study import Study
@@ -17,8 +17,10 @@ WEIGHT_RANGE = (1e-3, 1e3)
 
 def check(study: "Study") -> None:
     """Refuse a study that breaks a rule, before any column's name is made where it has too many."""
-    names = [study.response.name, *(feature.name for feature in study.features)]
-    must(len(set(names)) == len(names), "the names of response and features must all differ")
+    must(
+        len(set(study.names)) == len(study.names),
+        "the names of response and features must all differ",
+    )
     if study.terms:
         _check_terms(study)
     width = study.intercept + sum(product.width for product in study.products)
@@ -70,6 +72,11 @@ def _check_release(study: "Study") -> None:
     must(
         not study.intercept or radius is None or radius >= 1,
         "release.row_radius must be at least 1 with an intercept: below that only the unit changes",
+    )
+    must(
+        study.row_radius >= LEAST_RADIUS,
+        f"release.row_radius would be below {LEAST_RADIUS:g} by default: state one that is not, "
+        "or terms that vary more",
     )
     least, most = WEIGHT_RANGE
     must(
