@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
-from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError

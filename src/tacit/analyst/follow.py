@@ -32,8 +32,8 @@ class Follower:
     ) -> None:
         if not method_named(method).computed:
             raise MethodError(
-                f"{method} draws samples, which would not keep up with a stream: choose a method "
-                f"that computes, such as {DEFAULT_METHOD}, or `tacit fit` over the same log"
+                f"method must be one that computes, such as {DEFAULT_METHOD}, to follow a stream: "
+                f"{method} draws samples, and `tacit fit` takes it over the same log"
             )
         for log in logs:
             if not is_log(log):
