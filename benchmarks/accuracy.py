@@ -1,23 +1,29 @@
-"""Accuracy at the same promise: our default against the paper's methods, honestly calibrated, and against peers.
+"""Accuracy at the same promise.
 
-PowerPlant, BikeSharing and AirQuality are prepared as in Alparslan, Yıldırım and Birbil (2023): features z-scored over all
-rows, response centred and divided by its largest absolute value, the first 80 % of rows for training, ε = 1, δ = 1/n_train,
-J = 1, 5, 10 holders of consecutive rows; test error averaged over runs that differ in the noise. That preparation looks at
-the data; it is done here, for the comparison, and for nobody's release.
+Our default against the paper's methods, honestly calibrated, and against peers.
 
-Our study declares each z-scored column typical in ±√3 (unit variance) and within ± its largest value, no intercept, and
-leaves everything else at its default. `paper` is fixed-s-fast on the paper's release: triangular noise, one weight, radius and
-response bound the largest in the data, prior C = 0.0263 I, and the exact sensitivity of the relation. `ridge` is the best fixed ridge,
-chosen on the test set, on our noisy sums: a bound on what any fixed ridge can do. `ada-ssp` has the paper's release with
-the smallest eigenvalue, jointly composed. diffprivlib sees one pooled table (pure ε-DP, so J = 1 only).
+PowerPlant, BikeSharing and AirQuality are prepared as in Alparslan, Yıldırım and Birbil (2023):
+features z-scored over all rows, response centred and divided by its largest absolute value, the
+first 80 % of rows for training, ε = 1, δ = 1/n_train, J = 1, 5, 10 holders of consecutive rows;
+test error averaged over runs that differ in the noise. That preparation looks at the data; it is
+done here, for the comparison, and for nobody's release.
 
-Bars (--check): ours at or below the paper's printed error in all nine cells under both relations, and its excess over the floor at most
-1/40 of `paper`'s, geometric mean over the nine cells, under each relation.
+Our study declares each z-scored column typical in ±√3 (unit variance) and within ± its largest
+value, no intercept, and leaves everything else at its default. `paper` is fixed-s-fast on the
+paper's release: triangular noise, one weight, radius and response bound the largest in the data,
+prior C = 0.0263 I, and the exact sensitivity of the relation. `ridge` is the best fixed ridge,
+chosen on the test set, on our noisy sums: a bound on what any fixed ridge can do. `ada-ssp` has the
+paper's release with the smallest eigenvalue, jointly composed. diffprivlib sees one pooled table
+(pure ε-DP, so J = 1 only).
+
+Bars (--check): ours at or below the paper's printed error in all nine cells under both relations,
+and its excess over the floor at most 1/40 of `paper`'s, geometric mean over the nine cells, under
+each relation.
 
     python benchmarks/accuracy.py --data DIR [--runs 50] [--quick] [--check] [--beijing]
 
-DIR holds power_plant_energy.csv, bike_sharing.csv, air_quality.csv (UCI; no header, response last) and, for --beijing,
-beijing_air_12sites.csv.gz with a header.
+DIR holds power_plant_energy.csv, bike_sharing.csv, air_quality.csv (UCI; no header, response last)
+and, for --beijing, beijing_air_12sites.csv.gz with a header.
 """
 
 import argparse
@@ -99,7 +105,10 @@ def study_of(
 
 
 def paper_study(x: np.ndarray, relation: str, delta: float) -> tuple[Study, float]:
-    """The paper's release: all columns on one scale, so that the radius is the largest norm and nothing is shrunk."""
+    """The paper's release.
+
+    All columns on one scale, so that the radius is the largest norm and nothing is shrunk.
+    """
     scale = float(np.abs(x).max())
     radius = float(np.linalg.norm(x, axis=1).max()) / scale
     form = {
@@ -178,7 +187,7 @@ def diffprivlib_error(data: Data, runs: int) -> float:
         from diffprivlib.models import LinearRegression
     except (
         ImportError
-    ):  # not installed, or not with a scikit-learn it knows: pip install 'tacit[bench]'
+    ):  # not installed, or not with a scikit-learn it knows: pip install 'tacit-dp[bench]'
         return math.nan
     x, y, x_test, y_test = data
     bounds = (x.min(axis=0), x.max(axis=0))
@@ -243,7 +252,10 @@ BEIJING = {  # public ranges, and what is typical, from what is known of the ins
 
 
 def beijing(folder: Path, runs: int) -> None:
-    """Twelve stations as twelve holders, public ranges: R² of PM2.5 on nine features, on a tenth of rows held out."""
+    """Twelve stations as twelve holders, public ranges.
+
+    R² of PM2.5 on nine features, on a tenth of rows held out.
+    """
     table = pyarrow.csv.read_csv(folder / "beijing_air_12sites.csv.gz")
     names = [*BEIJING, "PM2.5"]
     columns = np.column_stack(

@@ -1,13 +1,19 @@
-"""Averaging against row scaling: skewed features, the same (ε, δ), groups of k = 1 (off), 4, 16 and 64 rows.
+"""Averaging against row scaling.
 
-Averages of k rows are nearly normal, which `normal-x` assumes of features; the price is noise (docs/privacy.md, "Averaging"). One
-holder has 100,000 rows of three lognormal features, whose public range reaches far beyond what is typical, and a response with normal
-residuals. Rows are shrunk at the default radius (*scaled*), or only where an entry could pass 4, the most that is summed exactly (*long*:
-nearer to the 2023 paper's form, which shrinks none). Simulated noise, δ = 1e-6. Printed: for k = 1 the rms error of slopes in scaled units
-and the share of 90 % intervals that hold the true slope; for larger k the error over that of k = 1 in the default form, and the share.
+Skewed features, the same (ε, δ), groups of k = 1 (off), 4, 16 and 64 rows.
 
-Bars (--check): in no cell is averaging better than row scaling without it (rms error, three standard errors of grace), and of the slopes'
-90 % intervals at least 85 % hold the truth, with three standard errors of grace, in every cell, both methods.
+Averages of k rows are nearly normal, which `normal-x` assumes of features; the price is noise
+(docs/privacy.md, "Averaging"). One holder has 100,000 rows of three lognormal features, whose
+public range reaches far beyond what is typical, and a response with normal residuals. Rows are
+shrunk at the default radius (*scaled*), or only where an entry could pass 4, the most that is
+summed exactly (*long*: nearer to the 2023 paper's form, which shrinks none). Simulated noise, δ =
+1e-6. Printed: for k = 1 the rms error of slopes in scaled units and the share of 90 % intervals
+that hold the true slope; for larger k the error over that of k = 1 in the default form, and the
+share.
+
+Bars (--check): in no cell is averaging better than row scaling without it (rms error, three
+standard errors of grace), and of the slopes' 90 % intervals at least 85 % hold the truth, with
+three standard errors of grace, in every cell, both methods.
 
     python benchmarks/averaging.py [--quick] [--check] [--runs 12]
 """
@@ -121,7 +127,11 @@ HEAD = f"{'relation':<13}{'method':<13}{'epsilon':>7}  {'form':<8}{'rms error, c
 
 
 def line_of(row: Row, cells: dict[int, Cell], reference: Cell) -> str:
-    """One line for all k: the error and the coverage of k = 1, then for each k the error over that of k = 1 in the default form."""
+    """One line for all k.
+
+    The error and the coverage of k = 1, then for each k the error over that of k = 1 in the default
+    form.
+    """
     relation, method, epsilon, form = row
     first = cells[1]
     line = f"{relation:<13}{method:<13}{epsilon:>7g}  {form:<8}{first.error:>9.4f}{100 * first.cover:>5.0f}%"

@@ -1,33 +1,45 @@
-"""Coverage: how often 90 % intervals hold the truth, over sizes, budgets, holders and feature laws; release and method at their defaults.
+"""Coverage.
 
-A run draws θ (intercept N(0, 0.2²), p slopes N(0, 0.3²/max(1, p/3)), residual sd 0.25), 20,000 rows split over J holders, and publishes
-them through the real encoder and mechanism (seeded noise, δ = 1e-6). Features have unit variance, normal or Student with 3 degrees
-of freedom, are declared typical in ±√3, and have a wide range; the response's range is ±`REACH` in the units of θ above, so that fewer
-than 1 in 10,000 rows are clamped (counted, and printed). Holders are equal, or have gamma(1) distributed sizes with the same
-total and at least 20 rows.
+How often 90 % intervals hold the truth, over sizes, budgets, holders and feature laws; release and
+method at their defaults.
 
-Two numbers for each cell: the share of coefficients' intervals that hold the truth, and the share of predictive intervals that hold
-new responses, for the default method, with `exact-fixed-s` (which takes the noisy X'X for the true one) beside it. Intervals of one
-fit are dependent, so the error is that of the mean of per-fit shares: ± is one standard error.
+A run draws θ (intercept N(0, 0.2²), p slopes N(0, 0.3²/max(1, p/3)), residual sd 0.25), 20,000 rows
+split over J holders, and publishes them through the real encoder and mechanism (seeded noise, δ =
+1e-6). Features have unit variance, normal or Student with 3 degrees of freedom, are declared
+typical in ±√3, and have a wide range; the response's range is ±`REACH` in the units of θ above, so
+that fewer than 1 in 10,000 rows are clamped (counted, and printed). Holders are equal, or have
+gamma(1) distributed sizes with the same total and at least 20 rows.
 
-Bar (--check): a cell fails when its 99 % limits (Student, runs − 1 degrees) miss 88–92 % altogether, and so does a margin, that is all
-cells with one level of one factor, or one pair of J and ε, together, whose error is several times smaller.
+Two numbers for each cell: the share of coefficients' intervals that hold the truth, and the share
+of predictive intervals that hold new responses, for the default method, with `exact-fixed-s` (which
+takes the noisy X'X for the true one) beside it. Intervals of one fit are dependent, so the error is
+that of the mean of per-fit shares: ± is one standard error.
 
-Known exceptions, in which the summary must warn in most runs, and neither share may be below the band unless said:
+Bar (--check): a cell fails when its 99 % limits (Student, runs − 1 degrees) miss 88–92 %
+altogether, and so does a margin, that is all cells with one level of one factor, or one pair of J
+and ε, together, whose error is several times smaller.
 
-- `hidden`: where the noise of Σe² = y'y − 2θ'z + θ'Sθ, summed over J holders, is as large as Σe² itself, the releases give no more than
-  an upper bound of the residual variance, and predictive intervals cover 93 to 99.8 %. So it is with 100 holders of 200 rows at
-  ε = 0.2, and for a response that fills little of its range (the heavy-tailed design) also with 10 holders at ε = 0.2 and with 100 at
-  ε = 1. Under add-remove y'y has more noise, and the same befalls 10 holders, and one with heavy tails, at ε = 0.2. With 100
-  holders, ε = 0.2 and d ≥ 10 slopes too are little but their prior, and cover 92 to 99 %.
-- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases hardly show the scale of the slopes,
-  which is then taken a little too small: their intervals cover 80 to 90 %. That is the bar there.
+Known exceptions, in which the summary must warn in most runs, and neither share may be below the
+band unless said:
 
-More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing else: the noise of J releases adds up.
+- `hidden`: where the noise of Σe² = y'y − 2θ'z + θ'Sθ, summed over J holders, is as large as Σe²
+  itself, the releases give no more than an upper bound of the residual variance, and predictive
+  intervals cover 93 to 99.8 %. So it is with 100 holders of 200 rows at ε = 0.2, and for a response
+  that fills little of its range (the heavy-tailed design) also with 10 holders at ε = 0.2 and with
+  100 at ε = 1. Under add-remove y'y has more noise, and the same befalls 10 holders, and one with
+  heavy tails, at ε = 0.2. With 100 holders, ε = 0.2 and d ≥ 10 slopes too are little but their
+  prior, and cover 92 to 99 %.
+- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases
+  hardly show the scale of the slopes, which is then taken a little too small: their intervals cover
+  80 to 90 %. That is the bar there.
+
+More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing
+else: the noise of J releases adds up.
 
     python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove] [--runs 1.0] [--workers 1]
 
-`--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour on one core.
+`--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour
+on one core.
 """
 
 import argparse
@@ -153,7 +165,10 @@ def released(study: Study, parts: list[Statistics], rng: np.random.Generator) ->
 
 
 def predictive_level(outcome: Mixture, rows: np.ndarray, law: str) -> np.ndarray:
-    """Predictive distribution function of each row at its own response: a mixture of normals with variance x'Vx + σ²."""
+    """Predictive distribution function of each row at its own response.
+
+    A mixture of normals with variance x'Vx + σ².
+    """
     x = np.column_stack([np.ones(len(rows)), rows[:, :-1] / math.sqrt(3)])
     centre = outcome.locations @ x.T
     spread = np.sqrt(
@@ -259,14 +274,20 @@ def thin(key: Key) -> bool:
 
 
 def least_of(key: Key, relation: str) -> float | None:
-    """Least coverage of coefficients that an excepted cell must have; None where there is no exception."""
+    """Least coverage of coefficients that an excepted cell must have.
+
+    None where there is no exception.
+    """
     return LEAST_THIN if thin(key) else BAND[0] if hidden(key, relation) else None
 
 
 def line_of(
     name: str, ours: Tally, fixed: Tally, *, least: float | None = None
 ) -> tuple[str, bool]:
-    """A line of the table, and whether it misses its bar; `least` is that of an excepted cell, which may be wide but must warn."""
+    """A line of the table, and whether it misses its bar.
+
+    `least` is that of an excepted cell, which may be wide but must warn.
+    """
     shares = [Share.of(ours.coefficients), Share.of(ours.predictive)]
     wide = least is not None
     if least is None:

@@ -1,11 +1,11 @@
 """A federation of many sites: time from the request to the posterior, and what travels.
 
-Every site has a table, a policy, a ledger and a signing key of its own, and answers through the ClientApp; the ServerApp's own
-code asks, checks and fits. In one process by default; with --simulation in Flower's simulation engine, which needs Ray
-(pip install 'tacit[simulation]').
+Every site has a table, a policy, a ledger and a signing key of its own, and answers through the
+ClientApp; the ServerApp's own code asks, checks and fits. In one process by default; with
+--simulation in Flower's simulation engine, which needs Ray (pip install 'tacit-dp[simulation]').
 
-Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the same, and in one process no
-site needs over 2 seconds.
+Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the
+same, and in one process no site needs over 2 seconds.
 
     python benchmarks/federation.py [--sites 100] [--quick] [--check] [--simulation]
 """
@@ -29,7 +29,7 @@ from tacit.federation.client.app import app as client
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Terms
+from tacit.federation.server.gather import Inquiry
 from tacit.holder.ledger import Ledger
 from tacit.study import Study
 
@@ -78,7 +78,7 @@ def charges(policies: list[Path]) -> int:
 
 def run(grid: Grid, sites: int, out: Path) -> float:
     """Seconds of one run."""
-    terms = Terms(Study.from_toml(STUDY), Patience(3600.0, 600.0, 0.0), least=sites)
+    terms = Inquiry(Study.from_toml(STUDY), Patience(3600.0, 600.0, 0.0), least=sites)
     begun = time.perf_counter()
     federate(grid, Order(terms, out, "noise-aware", "weak"))
     return time.perf_counter() - begun
@@ -131,7 +131,7 @@ def main() -> None:
     logging.getLogger("flwr").setLevel(logging.WARNING)
     if options.simulation and importlib.util.find_spec("ray") is None:
         print(
-            "Flower's simulation engine needs Ray, which is not installed: pip install 'tacit[simulation]'"
+            "Flower's simulation engine needs Ray, which is not installed: pip install 'tacit-dp[simulation]'"
         )
         sys.exit(2)
     sites = 10 if options.quick else options.sites

@@ -1,11 +1,14 @@
-"""What centring and orthogonal polynomials are worth under noise: the same formula, encoded in two ways.
+"""What centring and orthogonal polynomials are worth under noise.
 
-One simulated holder with a numeric column x, evenly spread over a range [20, 60] that does not hold zero, and two groups. The
-response is a quadratic in x whose slope differs between groups, plus a residual; the formula is "y ~ poly(x, 2) + g + x:g".
-`terms` encodes it as Tacit does, by Legendre polynomials and products of centred columns; `powers` has x, x² and x·g divided by
-their largest size. Both span the same columns, and without noise give the same fit. Error is the mean squared error of the fitted
-mean over the variance of the true one, averaged over runs that differ in data and noise; (ε, 1e-6), replace-one, default form,
-default method.
+The same formula, encoded in two ways.
+
+One simulated holder with a numeric column x, evenly spread over a range [20, 60] that does not hold
+zero, and two groups. The response is a quadratic in x whose slope differs between groups, plus a
+residual; the formula is "y ~ poly(x, 2) + g + x:g". `terms` encodes it as Tacit does, by Legendre
+polynomials and products of centred columns; `powers` has x, x² and x·g divided by their largest
+size. Both span the same columns, and without noise give the same fit. Error is the mean squared
+error of the fitted mean over the variance of the true one, averaged over runs that differ in data
+and noise; (ε, 1e-6), replace-one, default form, default method.
 
 Bar (--check): terms have at most a fifth of the error of powers at every ε and number of rows.
 

@@ -1,8 +1,11 @@
-"""Many holders: what it takes to collect and fit releases of 1,000 and 10,000 holders, and how long a release is.
+"""Many holders.
 
-Releases are simulated, 20 columns, 1,000 rows each, and written as files as holders would send them. Collecting reads and checks
-every one; fitting is the default method's. Times are CPU time of one process, BLAS on one thread; memory is its peak. The line
-for 100,000 holders is drawn through the two measured points, and says so.
+What it takes to collect and fit releases of 1,000 and 10,000 holders, and how long a release is.
+
+Releases are simulated, 20 columns, 1,000 rows each, and written as files as holders would send
+them. Collecting reads and checks every one; fitting is the default method's. Times are CPU time of
+one process, BLAS on one thread; memory is its peak. The line for 100,000 holders is drawn through
+the two measured points, and says so.
 
     python benchmarks/holders.py [--quick] [--check]
 

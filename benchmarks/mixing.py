@@ -1,18 +1,24 @@
-"""Mixing of `normal-x`: the gradient sampler, with the paper's Metropolis kernel beside it; or, by --nuts, with NUTS beside it.
+"""Mixing of `normal-x`: the gradient sampler, with the paper's Metropolis kernel beside it.
 
-Design (Alparslan, Yıldırım and Birbil 2023): n = 100,000 rows over J holders, θ ~ N(0, I), Σ ~ IW(V'V, d + 1), x ~ N(0, Σ), σ² = 1, prior
-a = 20, b = 0.5, ε = 1, δ = 1/n with exact replace-one sensitivity; row radius and response bound are the largest in the data, as
-in the paper. Four chains of 1,000 warm-up and 1,000 kept draws. Effective sizes and R-hat are the worst over θ and σ²; seconds are those
-of a second run, after compilation, on whatever cores there are.
+Or, by --nuts, with NUTS beside it.
 
-Cells "intercept" are releases of a study whose rows are whole: an intercept and d − 1 features with means up to ±0.6 and sds about 0.15 in
-public ranges [−1, 1], ε = 1, δ = 1/n, through the real mechanism, default prior.
+Design (Alparslan, Yıldırım and Birbil 2023): n = 100,000 rows over J holders, θ ~ N(0, I), Σ ~
+IW(V'V, d + 1), x ~ N(0, Σ), σ² = 1, prior a = 20, b = 0.5, ε = 1, δ = 1/n with exact replace-one
+sensitivity; row radius and response bound are the largest in the data, as in the paper. Four chains
+of 1,000 warm-up and 1,000 kept draws. Effective sizes and R-hat are the worst over θ and σ²;
+seconds are those of a second run, after compilation, on whatever cores there are.
 
-With --nuts: blackjax's NUTS with window adaptation of a diagonal mass matrix (target 0.8) on the same log-density and coordinates, from
-the same starts, as many draws. CPU seconds of warm-up and draws, compiled before; gradients are those of the kept draws, of all chains.
+Cells "intercept" are releases of a study whose rows are whole: an intercept and d − 1 features with
+means up to ±0.6 and sds about 0.15 in public ranges [−1, 1], ε = 1, δ = 1/n, through the real
+mechanism, default prior.
 
-Bars (--check): the gradient sampler converged in every cell (R-hat below 1.01, effective size above 400), and at (10, 5) gives at
-least 100 effective draws per second, 500 times what the published code reaches under Octave (0.1 to 0.2).
+With --nuts: blackjax's NUTS with window adaptation of a diagonal mass matrix (target 0.8) on the
+same log-density and coordinates, from the same starts, as many draws. CPU seconds of warm-up and
+draws, compiled before; gradients are those of the kept draws, of all chains.
+
+Bars (--check): the gradient sampler converged in every cell (R-hat below 1.01, effective size above
+400), and at (10, 5) gives at least 100 effective draws per second, 500 times what the published
+code reaches under Octave (0.1 to 0.2).
 
     python benchmarks/mixing.py [--quick] [--check] [--nuts]
 """
@@ -181,7 +187,10 @@ def nuts(
 def gradient(
     key: jax.Array, _starts: jax.Array, framed: Framed
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same of our sampler; gradients as their mean, from the step sizes and the law of a trajectory's length."""
+    """The same of our sampler.
+
+    Gradients as their mean, from the step sizes and the law of a trajectory's length.
+    """
     kernel, gain = Hamiltonian(), gains(WARMUP, WARMUP + KEPT)
     keys, states = start(kernel, CHAINS, key, framed)
     states, _ = advance(kernel, (keys, 0, gain[:WARMUP]), states, framed)

@@ -1,13 +1,16 @@
-"""What publishing costs beside reading the table: CPU time and memory on 5 million rows of 20 columns.
+"""What publishing costs beside reading the table.
 
-Ours is `publish` from a Parquet file to a release: statistics with row scaling on, ledger, noise. It is set against a
-bare loop that reads the same batches from the same file and multiplies X'X, and does nothing else: no ranges, no
-missing values, no bound made true, no noise. The loop has the fastest layout we know: columns copied into one buffer of
-rows that stays in cache, whose product with its own transpose BLAS computes by halves (syrk).
+CPU time and memory on 5 million rows of 20 columns.
 
-Each measure is a process of its own. CPU time is user plus system over all threads, from after the imports to the end;
-the smallest of several runs counts, so that other work on the machine does little harm. Memory is the process's peak,
-imports and all. BLAS keeps to one thread on both sides.
+Ours is `publish` from a Parquet file to a release: statistics with row scaling on, ledger, noise.
+It is set against a bare loop that reads the same batches from the same file and multiplies X'X, and
+does nothing else: no ranges, no missing values, no bound made true, no noise. The loop has the
+fastest layout we know: columns copied into one buffer of rows that stays in cache, whose product
+with its own transpose BLAS computes by halves (syrk).
+
+Each measure is a process of its own. CPU time is user plus system over all threads, from after the
+imports to the end; the smallest of several runs counts, so that other work on the machine does
+little harm. Memory is the process's peak, imports and all. BLAS keeps to one thread on both sides.
 
     python benchmarks/publish.py [--quick] [--check]
 
@@ -105,7 +108,10 @@ def measure(what: str, path: str) -> dict[str, float]:
 
 
 def make_table(path: Path, rows: int) -> Path:
-    """Normal columns in full precision, in row groups; one value in 370 lies outside the study's range of ±3."""
+    """Normal columns in full precision, in row groups.
+
+    One value in 370 lies outside the study's range of ±3.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -170,7 +176,10 @@ def cpu_time() -> float:
 
 
 def peak_memory() -> float:
-    """Largest resident size of this process in bytes. Linux's getrusage would count the parent's before exec as well."""
+    """Largest resident size of this process in bytes.
+
+    Linux's getrusage would count the parent's before exec as well.
+    """
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

@@ -1,12 +1,16 @@
-"""Release forms compared: what the row radius, the response's weight, y'y and the shape of noise do to expected intervals.
+"""Release forms compared.
 
-Widths of slopes' 90 % intervals, geometric mean over slopes, by the planner (tacit.plan), relative to the default form: below 1 is better.
-Designs: numbers of numeric and two-level features, rows per holder; features that fill all, half or a quarter of their public ranges.
+What the row radius, the response's weight, y'y and the shape of noise do to expected intervals.
 
-Cells in which the default leaves more than 0.25 of scaled width are left out: noise swamps them, and widths there tell of shrinkage only.
+Widths of slopes' 90 % intervals, geometric mean over slopes, by the planner (tacit.plan), relative
+to the default form: below 1 is better. Designs: numbers of numeric and two-level features, rows per
+holder; features that fill all, half or a quarter of their public ranges.
 
-Bars (--check): no alternative is better than the default by more than a quarter in the geometric mean over designs, and the default is
-never worse than twice the best form of a design.
+Cells in which the default leaves more than 0.25 of scaled width are left out: noise swamps them,
+and widths there tell of shrinkage only.
+
+Bars (--check): no alternative is better than the default by more than a quarter in the geometric
+mean over designs, and the default is never worse than twice the best form of a design.
 
     python benchmarks/release_form.py [--quick] [--check]
 """

@@ -1,18 +1,25 @@
-"""Robustness: made data whose model is wrong, or too small for their columns; the default must never predict worse than the mean.
+"""Robustness: made data whose model is wrong, or too small for their columns.
 
-Each cell draws rows by one of the `SCENARIOS`, splits them over J holders, publishes them through the real encoder and mechanism (seeded
-noise, replace-one, δ = 1e-6) and scores predictions of new rows by R² against the pooled mean of the holders' responses. Beside the
-default stand least squares without privacy, on the same columns, and `fixed-s-fast` on the same releases.
+The default must never predict worse than the mean.
+
+Each cell draws rows by one of the `SCENARIOS`, splits them over J holders, publishes them through
+the real encoder and mechanism (seeded noise, replace-one, δ = 1e-6) and scores predictions of new
+rows by R² against the pooled mean of the holders' responses. Beside the default stand least squares
+without privacy, on the same columns, and `fixed-s-fast` on the same releases.
 
 Bars (--check), each with two standard errors of grace:
 
-- The default's R², averaged over runs, is at least −0.02. In the cells of `SWAMPED` the holders' own mean, as the releases give it, is too
-  noisy for that (`noisy mean`: intercept-only prediction from the same releases, by the ratio of the pooled noisy sums): there the
-  default is at least as good as it, less 0.02, and the summary says in nearly every run that the releases carry too little.
-- Where they carry enough (the default's R² is at least nine tenths of that of least squares, and that is above 0.1) it does not say so.
+- The default's R², averaged over runs, is at least −0.02. In the cells of `SWAMPED` the holders'
+  own mean, as the releases give it, is too noisy for that (`noisy mean`: intercept-only prediction
+  from the same releases, by the ratio of the pooled noisy sums): there the default is at least as
+  good as it, less 0.02, and the summary says in nearly every run that the releases carry too
+  little.
+- Where they carry enough (the default's R² is at least nine tenths of that of least squares, and
+  that is above 0.1) it does not say so.
 
-`--intercept C` gives rows (C, x) in place of (1, x), which spends more of the budget on the mean response. It needs no field of its own:
-(C, x) in a ball of radius R is C times (1, x/C) in one of radius R/C, so typical intervals are widened C times. The bars are for C = 1.
+`--intercept C` gives rows (C, x) in place of (1, x), which spends more of the budget on the mean
+response. It needs no field of its own: (C, x) in a ball of radius R is C times (1, x/C) in one of
+radius R/C, so typical intervals are widened C times. The bars are for C = 1.
 
     python benchmarks/robustness.py [--quick] [--check] [--runs 12] [--intercept 1]
 """
@@ -30,22 +37,31 @@ from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate
 from tacit.study import Study
-from tacit.study.study import NEAR_USUAL
+from tacit.study.form import NEAR_USUAL
 
 NEW_ROWS = 10_000
 LEAST = -0.02
 ENOUGH = 0.9
 WARNED, SPARED = 0.8, 0.2
-"""Shares of runs with a warning: at least so many where it is due, at most so many where it is not."""
+"""Shares of runs with a warning.
+
+At least so many where it is due, at most so many where it is not.
+"""
 
 Rows = tuple[np.ndarray, np.ndarray]
 Make = Callable[[np.random.Generator, int, np.random.Generator], Rows]
-"""Rows and responses of one holder; the second generator is the run's own, the same for each of its holders and for the new rows."""
+"""Rows and responses of one holder.
+
+The second generator is the run's own, the same for each of its holders and for the new rows.
+"""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """How rows are made, and what the study publicly says of them: the response's range and each feature's (range, typical)."""
+    """How rows are made, and what the study publicly says of them.
+
+    The response's range and each feature's (range, typical).
+    """
 
     make: Make
     p: int
@@ -57,7 +73,11 @@ class Scenario:
     )
 
     def study(self, epsilon: float, intercept: float = 1.0) -> Study:
-        """The study; with an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in units of C."""
+        """The study.
+
+        With an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in
+        units of C.
+        """
         wide, (low, high) = self.feature
         reach = (intercept - 1) * (high - low) / 2
         typical = (max(low - reach, wide[0]), min(high + reach, wide[1]))
@@ -200,7 +220,10 @@ def r_squared(beta: np.ndarray, new: np.ndarray, mean: float) -> float:
 
 
 def noisy_mean(collection: Collection) -> np.ndarray:
-    """Coefficients of the intercept-only prediction, in the user's units: pooled noisy Σα²y over pooled noisy Σα²."""
+    """Coefficients of the intercept-only prediction, in the user's units.
+
+    Pooled noisy Σα²y over pooled noisy Σα².
+    """
     evidence, study = collection.evidence, collection.study
     middle, half = study.response.mapping
     share = np.clip(evidence.moments[:, 0].sum() / max(evidence.grams[:, 0, 0].sum(), 1e-9), -1, 1)

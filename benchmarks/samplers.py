@@ -150,7 +150,10 @@ def peak_kib() -> int:
 
 
 def scale_here(name: str, holders: int) -> None:
-    """Fit many holders in this process; prints seconds, and KiB per holder beyond a run with few."""
+    """Fit many holders in this process.
+
+    Prints seconds, and KiB per holder beyond a run with few.
+    """
     method, prior = method_named(name), Prior.weak(SCALE_COLUMNS)
     method.fit(evidence_of(SCALE_COLUMNS, 10), prior, Settings(draws=10, warmup=10))
     evidence = evidence_of(SCALE_COLUMNS, holders, rows=12 * holders)

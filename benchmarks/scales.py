@@ -1,16 +1,20 @@
-"""When two stages beat one: private scales against ranges alone, and against knowing the typical intervals.
+"""When two stages beat one.
 
-Three simulated holders of 5,000 rows and six features. Each feature has a generous public range, of which an even spread
-with the same variance would fill a given share, off its centre by up to 0.7 of what room is left. The response is linear in
-the features with a signal-to-noise ratio that gives R² of about 0.65. Where the share is 1 the features are evenly spread over the ranges;
-else they are correlated normals, clamped at the ranges.
+Private scales against ranges alone, and against knowing the typical intervals.
 
-`one` publishes once with ranges alone; `share s` spends s of μ² on scales and the rest on the study that `fix_scales` makes;
-`known` is told m ± √3 sd and publishes once; `rows` is least squares without privacy. All are at the same (ε, 1e-6) per
-holder, replace-one, default form, default method; R² on 5,000 rows held out, averaged over runs that differ in data and noise.
+Three simulated holders of 5,000 rows and six features. Each feature has a generous public range, of
+which an even spread with the same variance would fill a given share, off its centre by up to 0.7 of
+what room is left. The response is linear in the features with a signal-to-noise ratio that gives R²
+of about 0.65. Where the share is 1 the features are evenly spread over the ranges; else they are
+correlated normals, clamped at the ranges.
 
-Bars (--check): with share 0.1 two stages beat one wherever features fill a tenth of their ranges or less, and lose at most 0.02 of R²
-where they fill them.
+`one` publishes once with ranges alone; `share s` spends s of μ² on scales and the rest on the study
+that `fix_scales` makes; `known` is told m ± √3 sd and publishes once; `rows` is least squares
+without privacy. All are at the same (ε, 1e-6) per holder, replace-one, default form, default
+method; R² on 5,000 rows held out, averaged over runs that differ in data and noise.
+
+Bars (--check): with share 0.1 two stages beat one wherever features fill a tenth of their ranges or
+less, and lose at most 0.02 of R² where they fill them.
 
     python benchmarks/scales.py [--runs 20] [--quick] [--check]
 """

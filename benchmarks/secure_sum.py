@@ -1,11 +1,15 @@
-"""A secure sum against separate releases: the same budget of each holder, the same data, and how wide the intervals become.
+"""A secure sum against separate releases.
 
-With J separate releases the noise of all of them meets in the estimate. In a secure sum each holder adds a share, so that the noise
-of the honest ones who stay is that of one release. Compared: mean squared error of the slopes and mean width of their 90 % intervals
-(geometric means over runs of seeded noise), method noise-aware; and one release of the pooled rows, the best there could be.
+The same budget of each holder, the same data, and how wide the intervals become.
 
-Bars (--check): at J = 10 and 50, with noise for a fifth of the holders gone and a fifth colluding, the sum's intervals are narrower than
-separate ones by the factor below, and all cover at 90 % within what chance allows (error below 1e-6 for all cells together).
+With J separate releases the noise of all of them meets in the estimate. In a secure sum each holder
+adds a share, so that the noise of the honest ones who stay is that of one release. Compared: mean
+squared error of the slopes and mean width of their 90 % intervals (geometric means over runs of
+seeded noise), method noise-aware; and one release of the pooled rows, the best there could be.
+
+Bars (--check): at J = 10 and 50, with noise for a fifth of the holders gone and a fifth colluding,
+the sum's intervals are narrower than separate ones by the factor below, and all cover at 90 %
+within what chance allows (error below 1e-6 for all cells together).
 
     python benchmarks/secure_sum.py [--quick] [--check]
 """
@@ -51,7 +55,10 @@ def rows(rng: np.random.Generator, count: int) -> pa.Table:
 
 
 def judge(posterior: Posterior) -> tuple[float, float, np.ndarray]:
-    """Squared error, mean width of slopes' intervals, and which intervals cover; in the user's units, the intercept left out."""
+    """Squared error, mean width of slopes' intervals, and which intervals cover.
+
+    In the user's units, the intercept left out.
+    """
     intervals = posterior.interval(0.9)[1:]
     covered = (intervals[:, 0] <= THETA[1:]) & (THETA[1:] <= intervals[:, 1])
     error = float(np.mean((posterior.mean()[1:] - THETA[1:]) ** 2))

@@ -1,15 +1,19 @@
-"""What adding up costs beside reading, source by source: Parquet, PostgreSQL, DuckDB, SQLite and Spark.
+"""What adding up costs beside reading, source by source.
 
-The same rows, 19 features and a response, lie in each source. Two measures of each, in processes of their own: `read` takes every
-batch and does nothing with it; `statistics` adds them up as `publish` does. CPU time is user plus system, of this process alone
-for databases (a server's own work is the reader's either way), of every process of the session for Spark, whose rate is
-taken from two sizes, so that start-up cancels. The smallest of several runs counts. BLAS keeps to one thread.
+Parquet, PostgreSQL, DuckDB, SQLite and Spark.
+
+The same rows, 19 features and a response, lie in each source. Two measures of each, in processes of
+their own: `read` takes every batch and does nothing with it; `statistics` adds them up as `publish`
+does. CPU time is user plus system, of this process alone for databases (a server's own work is the
+reader's either way), of every process of the session for Spark, whose rate is taken from two sizes,
+so that start-up cancels. The smallest of several runs counts. BLAS keeps to one thread.
 
     python benchmarks/sources.py [--quick] [--check] [--only NAME ...]
 
-`--quick` takes a tenth of the rows; `--check` exits 1 when adding up takes more than MOST_MICROSECONDS of CPU per row beyond
-reading, or memory grows with the rows (but for DuckDB, which keeps what it read in a cache of its own). A source whose server or
-extra is missing is left out, and said so.
+`--quick` takes a tenth of the rows; `--check` exits 1 when adding up takes more than
+MOST_MICROSECONDS of CPU per row beyond reading, or memory grows with the rows (but for DuckDB,
+which keeps what it read in a cache of its own). A source whose server or extra is missing is left
+out, and said so.
 """
 
 import argparse
@@ -323,7 +327,10 @@ def spark(rows: int) -> bool:
 
 
 def _nothing() -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """An executor's function that takes every batch and gives none; made here, so that it travels by value."""
+    """An executor's function that takes every batch and gives none.
+
+    Made here, so that it travels by value.
+    """
 
     def function(batches: Iterator[Any]) -> Iterator[Any]:
         for _ in batches:

@@ -1,8 +1,9 @@
 """How long the command takes to start, and which imports the time goes to.
 
-`tacit --help`, and `tacit fit` with the default method on ten releases of twenty columns, each as a process of its own.
-What counts is the smallest of several runs: user plus system time, which other work on the machine lengthens little, and
-the wall clock beside it. Import shares come from Python's own `-X importtime`, summed over each package's modules.
+`tacit --help`, and `tacit fit` with the default method on ten releases of twenty columns, each as a
+process of its own. What counts is the smallest of several runs: user plus system time, which other
+work on the machine lengthens little, and the wall clock beside it. Import shares come from Python's
+own `-X importtime`, summed over each package's modules.
 
     python benchmarks/startup.py [--quick] [--check]
 

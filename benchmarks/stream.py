@@ -1,7 +1,9 @@
-"""Streams: what pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+"""Streams.
 
-Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log may cost at most BAR times what it
-costs early, and pooling may cost at most 5 % of accuracy.
+What pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+
+Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log
+may cost at most BAR times what it costs early, and pooling may cost at most 5 % of accuracy.
 """
 
 import argparse
@@ -44,7 +46,10 @@ def table(rows: int, truth: Array, mixing: Array, rng: np.random.Generator) -> A
 
 
 def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float, float]]:
-    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds: pooled, and each batch as a holder."""
+    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds.
+
+    Pooled, and each batch as a holder.
+    """
     found: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name in ("pooled", "apart")}
     for seed in range(runs):
         rng = np.random.default_rng(seed)
@@ -54,9 +59,9 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
             for b in range(batches)
         ]
         same = [release.model_copy(update={"holder": "north"}) for release in releases]
-        accumulator = Accumulator(Entry("s", 1, same[0]))
+        accumulator = Accumulator(Entry(same[0].in_stream("s", 1)))
         for number, release in enumerate(same, 1):
-            accumulator.add(Entry("s", number, release))
+            accumulator.add(Entry(release.in_stream("s", number)))
         wanted = np.concatenate([[0.0], truth]) / 3
         for name, parts in (("pooled", (accumulator.summed(),)), ("apart", tuple(releases))):
             begun = time.perf_counter()
@@ -73,16 +78,18 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
 
 
 def cost(batches: int, folder: Path) -> list[float]:
-    """Median milliseconds to read, check and add one batch, and then to compute the posterior: after ten batches, and after all."""
+    """Median milliseconds to read, check and add one batch, and then to compute the posterior.
+
+    After ten batches, and after all.
+    """
     rng = np.random.default_rng(0)
     truth, mixing = np.zeros(FEATURES), np.eye(FEATURES)
     log = folder / "simulated.log"
     log.touch()
     follower, add, compute = Follower([log], allow_simulated=True), [], []
     for number in range(1, batches + 1):
-        entry = Entry(
-            "s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
-        )
+        release = simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
+        entry = Entry(release.in_stream("s", number))
         with log.open("a", encoding="utf-8") as file:
             file.write(entry.to_line())
         begun = time.perf_counter()

@@ -1,10 +1,15 @@
-"""Holders whose residual sds differ by a factor 4: do the default's intervals cover, and what do residual variances of their own bring?
+"""Holders whose residual sds differ by a factor 4.
 
-Four holders of 2,000 rows, an intercept and two features; residual sds 0.1, 0.1, 0.4, 0.4. The first two holders' rows tell mostly of the
-first slope, the last two's of the second (sds of the features 0.6 and 0.1, and the other way round). Noise of sd `noise` on X'X and half
-of that on X'y and y'y. Coverage of 90 % intervals, and their mean width; "common" holds all holders to one residual variance.
+Do the default's intervals cover, and what do residual variances of their own bring?
 
-Bar (--check): with own variances every coefficient's coverage is at least 90 % less three standard errors.
+Four holders of 2,000 rows, an intercept and two features; residual sds 0.1, 0.1, 0.4, 0.4. The
+first two holders' rows tell mostly of the first slope, the last two's of the second (sds of the
+features 0.6 and 0.1, and the other way round). Noise of sd `noise` on X'X and half of that on X'y
+and y'y. Coverage of 90 % intervals, and their mean width; "common" holds all holders to one
+residual variance.
+
+Bar (--check): with own variances every coefficient's coverage is at least 90 % less three standard
+errors.
 
     python benchmarks/unlike_residuals.py [--quick] [--check] [--runs 200]
 """

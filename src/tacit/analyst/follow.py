@@ -5,10 +5,16 @@ the cost of a batch does not depend on how many came before. The result is that 
 same logs, by the same method.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.analyst.collection import Collection, check_distinct, check_origin
+from tacit.analyst.collection import (
+    Collection,
+    TrustedKeys,
+    check_distinct,
+    check_origin,
+    keys_by_holder,
+)
 from tacit.analyst.fit import DEFAULT_METHOD, fit
 from tacit.analyst.methods import method_named
 from tacit.analyst.posterior.posterior import Posterior
@@ -28,7 +34,7 @@ class Follower:
         method: str = DEFAULT_METHOD,
         prior: Prior | str | Path = "weak",
         allow_simulated: bool = False,
-        trusted_keys: Iterable[str] | None = None,
+        trusted_keys: TrustedKeys | None = None,
     ) -> None:
         if not method_named(method).computed:
             raise MethodError(
@@ -44,7 +50,7 @@ class Follower:
         self._method = method
         self._prior = prior
         self._allow_simulated = allow_simulated
-        self._trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+        self._trusted_keys = None if trusted_keys is None else keys_by_holder(trusted_keys)
         self._readers = [LogReader(log) for log in logs]
         self._streams = Streams()
 

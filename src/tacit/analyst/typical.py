@@ -19,11 +19,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tacit.analyst.collection import check_together
+from tacit.analyst.collection import TrustedKeys, check_together
 from tacit.release.scales import ScalesRelease
 from tacit.study import Study
 from tacit.study.columns import Feature
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.terms import products_of
 
 CLEAR = 4.0
@@ -44,7 +44,7 @@ def fix_scales(
     releases: Iterable[ScalesRelease],
     *,
     allow_simulated: bool = False,
-    trusted_keys: Iterable[str] | None = None,
+    trusted_keys: TrustedKeys | None = None,
 ) -> Study:
     """The second stage's study: typical intervals, and the budget that the first stage left.
 

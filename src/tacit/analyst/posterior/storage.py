@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
@@ -52,6 +53,7 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             raise PosteriorError(
                 f"{path}: its version is {facts['version']}, this Tacit reads {VERSION}"
             )
+        PosteriorFacts.model_validate(facts)
         study = Study.from_document(facts["study"])
         return cls(
             study=study,
