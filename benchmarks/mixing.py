@@ -36,11 +36,12 @@ from scipy import stats
 from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x import METHOD
 from tacit.analyst.methods.normal_x.frame import Framed, in_frame
 from tacit.analyst.methods.normal_x.gradient import JITTER, TRAJECTORY, Hamiltonian, point_at
-from tacit.analyst.methods.normal_x.metropolis import METHOD, draw_theta, problem_of
+from tacit.analyst.methods.normal_x.model import draw_theta, problem_of
 from tacit.analyst.methods.sampling import advance, double_precision, gains, jax, random, start
-from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.convergence import mixing
 from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.privacy.gaussian import multiplier
@@ -168,7 +169,9 @@ def nuts(
             state, info = kernel.step(key_step, state)
             point = point_at(state.position, framed)
             theta = draw_theta(
-                random.normal(key_theta, framed.problem.shift.shape), point.moments, framed.problem
+                random.normal(key_theta, framed.problem.shift.shape),
+                point.regression,
+                framed.problem,
             )
             return state, (
                 framed.frame.rotation @ theta,

@@ -27,8 +27,8 @@ from experiments.release import (
 )
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings as SamplerSettings
-from tacit.analyst.methods.normal_x.metropolis import METHOD as NORMAL_X
-from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.methods.normal_x import METHOD as NORMAL_X
+from tacit.analyst.posterior.convergence import mixing
 from tacit.analyst.posterior.laws import Draws
 
 Settings = dict[str, Any]

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tacit.analyst.collection import Collection, collect
+from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
-from tacit.analyst.methods.method import Method, Settings
+from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior, load_prior, prior_named
@@ -48,7 +49,7 @@ def fit(
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
     law = prior_of(prior, collection.study)
-    outcome = chosen.fit(evidence, law, settings)
+    outcome = _outcome(chosen, evidence, law, settings)
     return Posterior(
         study=collection.study,
         method=chosen.name,
@@ -61,6 +62,21 @@ def fit(
         software=f"tacit {version('tacit-dp')}",
         pooled=None if np.isnan(outcome.residual_variance()) else pool(evidence, law, outcome),
     )
+
+
+def _outcome(method: Method, evidence: Evidence, prior: Prior, settings: Settings) -> Outcome:
+    """What the method gives; a sentence where numbers are too far apart in size for it."""
+    try:
+        outcome = method.fit(evidence, prior, settings)
+        usable = bool(np.isfinite(outcome.mean()).all())
+    except np.linalg.LinAlgError:
+        usable = False
+    if not usable:
+        raise MethodError(
+            f"{method.name} cannot compute with these releases: their numbers are too far apart in "
+            "size; leave the odd holder out, or choose another method"
+        )
+    return outcome
 
 
 def _collected(releases: Releases) -> Collection:

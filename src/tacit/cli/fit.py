@@ -13,6 +13,7 @@ from tacit.cli.options import (
     Prior,
     Probability,
     TrustedKeys,
+    WithoutImplausible,
 )
 
 Releases = Annotated[
@@ -45,6 +46,7 @@ def fit(
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
+    without_implausible: WithoutImplausible = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
@@ -63,7 +65,12 @@ def fit(
 
     refuse_unwritable(out)
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
-    collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    collection = collect(
+        releases,
+        allow_simulated=allow_simulated,
+        trusted_keys=trusted_key,
+        without_implausible=without_implausible,
+    )
     with draws_bar() as on_progress:
         settings = Settings(
             chains=chains,
@@ -80,12 +87,15 @@ def fit(
     posterior.save(out)
     overview = posterior.summary()
     if as_json:
-        typer.echo(json.dumps({"posterior": str(out)} | overview.to_dict()))
+        facts = {"posterior": str(out), "left_out": collection.left_out}
+        typer.echo(json.dumps(facts | overview.to_dict()))
         return
     holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
     typer.echo(
         f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
     )
+    for reason in collection.left_out:
+        typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))
     typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
