@@ -37,7 +37,7 @@ from frame import Bench
 # The experiments lie beside this folder, outside the package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from experiments.data import prepared
+from experiments.model.data import prepared
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.methods.method import Settings

@@ -1,16 +1,22 @@
-"""Results piece by piece: a part is one file, written whole, so that a killed run goes on where it stopped.
+"""Results piece by piece.
 
-A part holds columns of equal length (`record:NAME`), arrays of its own, and the settings it was made with, as JSON. NumPy alone
-reads and writes it, since the machine that computes may have no more.
+A part is one file, written whole, so that a killed run goes on where it stopped.
+
+A part holds columns of equal length (`record:NAME`), arrays of its own, and the settings it was
+made with, as JSON. NumPy alone reads and writes it, since the machine that computes may have no
+more.
 """
 
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from experiments.settings import Settings
 
 Part = dict[str, Any]
 RECORD = "record:"
@@ -61,9 +67,12 @@ def save(path: Path, part: Part) -> None:
     os.replace(beside, path)  # noqa: PTH105 - the one call that is atomic everywhere
 
 
-def part_of(path: Path, settings: Mapping[str, Any], make: Callable[[], Part]) -> Part:
-    """The part at a path: read where it is there and was made with these settings, made and written where it is not."""
-    text = json.dumps(settings, sort_keys=True)
+def part_of(path: Path, settings: Settings, make: Callable[[], Part]) -> Part:
+    """The part at a path.
+
+    Read where it is there and was made with these settings, made and written where it is not.
+    """
+    text = json.dumps(asdict(settings), sort_keys=True)
     if path.exists():
         part = load(path)
         if str(part["settings"]) != text:

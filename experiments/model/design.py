@@ -1,6 +1,9 @@
-"""The paper's simulated data: θ ~ N(0, I), Σ ~ IW(V'V, d + 1) with V standard normal, x ~ N(0, Σ), y = x'θ + N(0, 1).
+"""The paper's simulated data.
 
-Every run draws all of it anew. Rows are drawn as rows, since the bounds are their largest; 100,000 of them take milliseconds.
+Θ ~ N(0, I), Σ ~ IW(V'V, d + 1) with V standard normal, x ~ N(0, Σ), y = x'θ + N(0, 1).
+
+Every run draws all of it anew. Rows are drawn as rows, since the bounds are their largest; 100,000
+of them take milliseconds.
 """
 
 from dataclasses import dataclass

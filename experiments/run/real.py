@@ -1,4 +1,8 @@
-"""Public data: test errors at ε = 1 per set, J, method, calibration and run, and how well the chains of normal-x mixed."""
+"""Public data.
+
+Test errors at ε = 1 per set, J, method, calibration and run, and how well the chains of normal-x
+mixed.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -8,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.chains import SAMPLERS, Plan, sample, stacked
-from experiments.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
-from experiments.data import Split, available, prepared, split
-from experiments.parts import Part, joined, part_of, record
-from experiments.priors import paper_prior, prior_for
-from experiments.release import (
+from experiments.model.data import Split, available, prepared, split
+from experiments.model.priors import paper_prior, prior_for
+from experiments.model.release import (
     CALIBRATIONS,
     Budget,
     Calibration,
@@ -25,13 +26,16 @@ from experiments.release import (
     standard_noise,
     statistics_of,
 )
+from experiments.run.chains import SAMPLERS, Plan, sample, stacked
+from experiments.run.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
+from experiments.run.parts import Part, joined, part_of, record
+from experiments.settings import RealSettings as Settings
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings as SamplerSettings
-from tacit.analyst.methods.normal_x.metropolis import METHOD as NORMAL_X
+from tacit.analyst.methods.normal_x import METHOD as NORMAL_X
 from tacit.analyst.posterior.diagnostics import mixing
 from tacit.analyst.posterior.laws import Draws
 
-Settings = dict[str, Any]
 Report = Callable[[str], None]
 Maker = Callable[[], Part]
 SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
@@ -46,12 +50,12 @@ def loaded(folder: Path, name: str) -> Split:
 
 def noise_of(settings: Settings, run: int, holders: int, d: int) -> Standard:
     """Noise of a run, the same for every method and calibration."""
-    return standard_noise(np.random.default_rng([settings["seed"], run, holders, d]), holders, d)
+    return standard_noise(np.random.default_rng([settings.seed, run, holders, d]), holders, d)
 
 
 def budget_of(settings: Settings, rows: Split) -> Budget:
     """(ε, 1/n)."""
-    return Budget(settings["epsilon"], 1 / len(rows.y))
+    return Budget(settings.epsilon, 1 / len(rows.y))
 
 
 def labels(
@@ -70,7 +74,7 @@ def labels(
 
 def cells_of(settings: Settings) -> list[tuple[Calibration, int]]:
     """Every release of one set and J."""
-    return list(product(CALIBRATIONS, range(settings["runs"])))
+    return list(product(CALIBRATIONS, range(settings.runs)))
 
 
 def sampled(
@@ -78,8 +82,8 @@ def sampled(
 ) -> Part:
     """Errors of a sampler's posterior mean, all J."""
     parts, seconds = [], []
-    for holders in settings["holders"]:
-        plan = Plan(settings["iterations"], settings["seed"], on_progress)
+    for holders in settings.holders:
+        plan = Plan(settings.iterations, settings.seed, on_progress)
         chains = sample(SAMPLERS[method], *problems_of(rows, method, holders, settings), plan)
         errors = np.array([rows.error(mean) for mean in chains.mean])
         own = labels(name, method, holders, cells_of(settings))
@@ -115,20 +119,20 @@ def evidence_of(
 
 
 def closed(name: str, rows: Split, settings: Settings) -> Part:
-    """Errors of the closed forms, of the package's default, and of least squares without privacy (run 0 alone)."""
+    """Errors of the closed forms, of the package's default, and without privacy (run 0 alone)."""
     parts = []
-    for holders in settings["holders"]:
+    for holders in settings.holders:
         statistics, budget = statistics_of(rows.x, rows.y, holders), budget_of(settings, rows)
         prior = paper_prior(np.eye(statistics.d))
         cells = cells_of(settings)
-        noises = [noise_of(settings, run, holders, statistics.d) for run in range(settings["runs"])]
+        noises = [noise_of(settings, run, holders, statistics.d) for run in range(settings.runs)]
         fast = [
             rows.error(fixed_s_fast_of(c, statistics, noises[run], budget, prior).mean())
             for c, run in cells
         ]
         ada = [rows.error(ada_ssp_of(c, statistics, noises[run], budget)) for c, run in cells]
         own = default_errors(rows, holders, settings)
-        mine = [("honest", run) for run in range(settings["runs"])]
+        mine = [("honest", run) for run in range(settings.runs)]
         floor = [rows.error(non_private_of(statistics, prior).mean())]
         for method, columns, errors in (
             ("fixed-s-fast", cells, fast),
@@ -146,11 +150,14 @@ def closed(name: str, rows: Split, settings: Settings) -> Part:
 
 
 def long_run(name: str, rows: Split, settings: Settings) -> Part:
-    """fixed-s-fast as published in so many runs that chance is out of the question; the first are those of `closed`."""
+    """fixed-s-fast as published in so many runs that chance is out of the question.
+
+    The first are those of `closed`.
+    """
     parts, budget = [], budget_of(settings, rows)
-    for holders in settings["holders"]:
+    for holders in settings.holders:
         statistics = statistics_of(rows.x, rows.y, holders)
-        prior, runs = paper_prior(np.eye(statistics.d)), range(LONG_RUNS * settings["runs"])
+        prior, runs = paper_prior(np.eye(statistics.d)), range(LONG_RUNS * settings.runs)
         noises = (noise_of(settings, run, holders, statistics.d) for run in runs)
         errors = np.array(
             [
@@ -166,7 +173,7 @@ def long_run(name: str, rows: Split, settings: Settings) -> Part:
 
 def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]:
     """Errors of the default release and method."""
-    from experiments.ours import (  # not where only chains are run
+    from experiments.run.ours import (  # not where only chains are run
         collection_of,
         default_study,
         posterior_of,
@@ -176,8 +183,7 @@ def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]
     study = default_study(rows.x, 1.0, *budget_of(settings, rows))
     statistics = statistics_by_holder(study, rows.x, rows.y, holders)
     generators = (
-        np.random.default_rng([settings["seed"], run, holders, 1])
-        for run in range(settings["runs"])
+        np.random.default_rng([settings.seed, run, holders, 1]) for run in range(settings.runs)
     )
     return [
         rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[-rows.x.shape[1] :])
@@ -186,7 +192,10 @@ def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]
 
 
 def mixed(name: str, rows: Split, holders: int, settings: Settings) -> Part:
-    """R-hat and effective sizes of normal-x by both samplers: four chains of one release, as published."""
+    """R-hat and effective sizes of normal-x by both samplers.
+
+    Four chains of one release, as published.
+    """
     statistics = statistics_of(rows.x, rows.y, holders)
     evidence = evidence_of(("as-published", 0), "pair", statistics, rows, settings)
     both = ("metropolis", "gradient")
@@ -204,13 +213,13 @@ def diagnosed(
     sampler: Any,  # noqa: ANN401
     settings: Settings,
 ) -> dict[str, float]:
-    """The worst R-hat and effective size over θ and σ², and the test error of the posterior mean, of each chain and of all."""
-    half = settings[f"mixing_{sampler}"] // 2
+    """Worst R-hat and effective size over θ and σ²; test error of the mean, by chain and of all."""
+    half = settings.mixing(sampler) // 2
     prior = prior_for("normal-x", "as-published", np.eye(evidence.d))
     draws = NORMAL_X.fit(
         evidence,
         prior,
-        SamplerSettings(draws=half, warmup=half, seed=settings["seed"], sampler=sampler),
+        SamplerSettings(draws=half, warmup=half, seed=settings.seed, sampler=sampler),
     )
     if not isinstance(draws, Draws):
         raise TypeError
@@ -229,11 +238,13 @@ def diagnosed(
 def run_parts(
     folder: Path, out: Path, settings: Settings, methods: Sequence[str], report: Report
 ) -> dict[str, list[Part]]:
-    """Part by part: the closed forms, the named samplers, "mixing" where named, and what else is there already.
+    """Part by part.
+
+    The closed forms, the named samplers, "mixing" where named, and what else is there already.
 
     Sets whose files are not there are left out.
     """
-    names = [name for name in settings["sets"] if name in available(folder)]
+    names = [name for name in settings.sets if name in available(folder)]
     found: dict[str, list[Part]] = {"errors": [], "long": [], "mixing": []}
 
     def add(kind: str, path: Path, make: Maker, *, named: bool = True) -> None:
@@ -259,7 +270,7 @@ def run_parts(
             chain_maker(folder, name, method, settings),
             named=method in methods,
         )
-    for name, holders in product(names, settings["holders"]):
+    for name, holders in product(names, settings.holders):
         path, make = (
             out / f"{name}-mixing-j{holders}.npz",
             partial(mixed, name, holders=holders, settings=settings),

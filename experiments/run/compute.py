@@ -1,13 +1,17 @@
-"""The chains of `simulated` and of `real`, where there is a GPU and, beside NumPy, SciPy and jax, little else.
+"""The chains of `simulated` and of `real`, where there is a GPU and little else.
 
-    PYTHONPATH=src python3 -m experiments.compute simulated --out DIR [--quick] [--runs N] [--seed N] [--methods ...]
-    PYTHONPATH=src python3 -m experiments.compute real --data FOLDER --out DIR [...]
-    JAX_PLATFORMS=cpu PYTHONPATH=src python3 -m experiments.compute runtimes --out DIR
+It needs NumPy, SciPy and jax alone:
 
-writes one file per method and d (or data set) into DIR, whole, and goes on where it stopped. It prints seconds per method with a floor by
-bytes: what reading every problem once and reading and writing every state once per iteration costs at the memory bandwidth. Put the files
-into OUT/parts/simulated or OUT/parts/real and run `python -m experiments simulated --out OUT` where the package is installed: it
-finds them, adds the closed forms, and makes tables and figures.
+    PYTHONPATH=src python3 -m experiments compute simulated --out DIR
+        [--quick] [--runs N] [--seed N] [--methods ...]
+    PYTHONPATH=src python3 -m experiments compute real --data FOLDER --out DIR [...]
+    JAX_PLATFORMS=cpu PYTHONPATH=src python3 -m experiments compute runtimes --out DIR
+
+writes one file per method and d (or data set) into DIR, whole, and goes on where it stopped. It
+prints seconds per method with a floor by bytes: what reading every problem once and reading and
+writing every state once per iteration costs at the memory bandwidth. Put the files into
+OUT/parts/simulated or OUT/parts/real and run `python -m experiments simulated --out OUT` where the
+package is installed: it finds them, adds the closed forms, and makes tables and figures.
 """
 
 import argparse
@@ -17,22 +21,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import real, runtimes, simulated
-from experiments.chains import SAMPLERS, Plan, compile_ahead, start
-from experiments.data import available
-from experiments.parts import Part, part_of
-from experiments.settings import settings_of
+from experiments.model.data import available
+from experiments.run import real, runtimes, simulated
+from experiments.run.chains import SAMPLERS, Plan, compile_ahead, start
+from experiments.run.parts import Part, part_of
+from experiments.settings import RealSettings, SimulatedSettings, settings_of
 from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 
 BANDWIDTH = 4.8e12  # bytes per second of an H200
 
-Settings = dict[str, Any]
+Settings = SimulatedSettings | RealSettings
 
 
 class Job(NamedTuple):
@@ -55,7 +60,7 @@ def jobs_of(options: argparse.Namespace, settings: Settings) -> Iterator[Job]:
     """Every part, in order."""
     for method in options.methods:
         if options.experiment == "simulated":
-            for d in settings["columns"]:
+            for d in settings.columns:
                 yield Job(
                     f"d={d}",
                     method,
@@ -76,23 +81,23 @@ def jobs_of(options: argparse.Namespace, settings: Settings) -> Iterator[Job]:
                     lambda holders, own, method=method, name=name: real.problems_of(
                         real.loaded(options.data, name), method, holders, own
                     )[0],
-                    Plan(settings["iterations"], settings["seed"]),
+                    Plan(settings.iterations, settings.seed),
                 )
 
 
 def cells_per_run(experiment: str, settings: Settings) -> int:
     """Chains per run and J."""
     cells = simulated.cells_of(settings) if experiment == "simulated" else real.cells_of(settings)
-    return len(cells) // settings["runs"]
+    return len(cells) // settings.runs
 
 
 def warm(jobs: list[Job], settings: Settings, count: int) -> None:
-    """Compile for every shape, as many at once as there are cores, since compilation takes longer than sampling."""
+    """Compile for every shape, as many at once as there are cores: it takes longer than running."""
     wanted = [
-        (job, job.problems(holders, settings | {"runs": 1}))
+        (job, job.problems(holders, replace(settings, runs=1)))
         for job in jobs
         if not job.path.exists()
-        for holders in settings["holders"]
+        for holders in settings.holders
     ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [
@@ -106,7 +111,7 @@ def warm(jobs: list[Job], settings: Settings, count: int) -> None:
 def floor_seconds(job: Job, holders: int, settings: Settings) -> float:
     """Seconds below which the chains of one J cannot run, by bytes."""
     with double_precision():
-        problems = jax.tree.map(jnp.asarray, job.problems(holders, settings | {"runs": 1}))
+        problems = jax.tree.map(jnp.asarray, job.problems(holders, replace(settings, runs=1)))
         _, states = jax.eval_shape(
             partial(start, SAMPLERS[job.method].kernel), random.key(0), problems
         )
@@ -114,7 +119,7 @@ def floor_seconds(job: Job, holders: int, settings: Settings) -> float:
         sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
         for tree in (problems, states)
     )
-    return float(settings["runs"] * job.plan.iterations * (read + 2 * state) / BANDWIDTH)
+    return float(settings.runs * job.plan.iterations * (read + 2 * state) / BANDWIDTH)
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -152,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"{jax.devices()[0].device_kind}, jax {jax.__version__}, Python {sys.version.split()[0]}",
         flush=True,
     )
-    chains = cells_per_run(options.experiment, settings) * settings["runs"]
+    chains = cells_per_run(options.experiment, settings) * settings.runs
     warm(jobs, settings, chains)
     print(f"compiled in {time.perf_counter() - began:.1f} s", flush=True)
     for job in jobs:
@@ -166,17 +171,16 @@ def main(arguments: list[str] | None = None) -> int:
         )
     total = time.perf_counter() - began
     for job, line in zip(jobs, lines, strict=True):
-        line["floor"] = sum(
-            floor_seconds(job, holders, settings) for holders in settings["holders"]
-        )
-    report(lines, {"total": total, "chains": chains, "settings": settings}, options.out)
+        line["floor"] = sum(floor_seconds(job, holders, settings) for holders in settings.holders)
+    report(lines, {"total": total, "chains": chains, "settings": asdict(settings)}, options.out)
     return 0
 
 
 def report(lines: list[dict[str, Any]], about: dict[str, Any], out: Path) -> None:
     """Print the table and leave it beside the parts."""
     print(
-        f"\n{about['chains']} chains per J and line, {about['settings']['iterations']:,} iterations; times in seconds"
+        f"\n{about['chains']} chains per J and line, {about['settings']['iterations']:,} "
+        "iterations; times in seconds"
     )
     print(f"{'method':<20}{'':<12}{'wall':>9}{'sampling':>10}{'floor':>10}")
     for line in lines:

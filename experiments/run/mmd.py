@@ -1,18 +1,21 @@
-r"""Distance to the non-private posterior: MMD² with a Gaussian kernel, $k(a, b) = \exp(-\|a - b\|^2/2h^2)$, h = 0.1, at d = 2.
+r"""Distance to the non-private posterior.
 
-From the draws that `simulated` keeps, 100 of each chain, against 100 of the non-private posterior; closed forms are sampled. ada-ssp is
-a point and has none. The estimate is the V-statistic, which is never negative.
+MMD² with a Gaussian kernel, $k(a, b) = \exp(-\|a - b\|^2/2h^2)$, h = 0.1, at d = 2.
+
+From the draws that `simulated` keeps, 100 of each chain, against 100 of the non-private posterior;
+closed forms are sampled. ada-ssp is a point and has none. The estimate is the V-statistic, which is
+never negative.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.parts import Part, joined, load, record
-from experiments.simulated import PAPER_SAMPLERS, cells_of, labels, part_path
-from experiments.simulated_closed import OWN, own_cells, own_path
+from experiments.run.parts import Part, joined, load, record
+from experiments.run.simulated import PAPER_SAMPLERS, cells_of, labels, part_path
+from experiments.run.simulated_closed import OWN, own_cells, own_path
+from experiments.settings import SimulatedSettings
 
 Array = NDArray[np.float64]
 
@@ -27,11 +30,11 @@ def mmd_squared(left: Array, right: Array, bandwidth: float) -> float:
     return max(0.0, kernel(left, left) + kernel(right, right) - 2 * kernel(left, right))
 
 
-def distances(parts: Path, settings: dict[str, Any], bandwidth: float) -> Part:
+def distances(parts: Path, settings: SimulatedSettings, bandwidth: float) -> Part:
     """MMD² of every method with draws, from the parts of `simulated`."""
-    d = min(settings["columns"])
+    d = min(settings.columns)
     closed, found = load(part_path(parts, "closed", d)), []
-    for holders in settings["holders"]:
+    for holders in settings.holders:
         target = closed[f"draws:non-private:{holders}"]
         sources = {
             method: (part_path(parts, method, d), f"draws:{holders}") for method in PAPER_SAMPLERS

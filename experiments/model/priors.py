@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.release import Calibration
+from experiments.model.release import Calibration
 from tacit.analyst.prior import Prior
 
 SHAPE, RATE = 20.0, 0.5  # a and b
@@ -17,7 +17,10 @@ def paper_prior(feature_scale: NDArray[np.float64]) -> Prior:
 
 
 def prior_for(method: str, calibration: Calibration, feature_scale: NDArray[np.float64]) -> Prior:
-    """The prior of a method: the published code takes 0.0263 I for a precision in bernstein-sheldon, so there C = I."""
+    """The prior of a method.
+
+    The published code takes 0.0263 I for a precision in bernstein-sheldon, so there C = I.
+    """
     prior = paper_prior(feature_scale)
     if method == "bernstein-sheldon" and calibration == "as-published":
         return Prior(
@@ -32,5 +35,8 @@ def prior_for(method: str, calibration: Calibration, feature_scale: NDArray[np.f
 
 
 def fast_variance(calibration: Calibration, response_bound: float) -> float:
-    """σ² that fixed-s-fast holds fixed: the paper's Y/3, or its square, which has the right unit."""
+    """σ² that fixed-s-fast holds fixed.
+
+    The paper's Y/3, or its square, which has the right unit.
+    """
     return response_bound / 3 if calibration == "as-published" else (response_bound / 3) ** 2

@@ -1,6 +1,7 @@
 """docs/paper.md: the tables and figures that are there, put into `page.md` beside this file.
 
-`docs/paper/` keeps one small file per table and figure, so that one experiment can be run again and the page refreshed without the others.
+`docs/paper/` keeps one small file per table and figure, so that one experiment can be run again and
+the page refreshed without the others.
 """
 
 import re
@@ -8,7 +9,7 @@ import shutil
 from pathlib import Path
 
 TEMPLATE = Path(__file__).with_name("page.md")
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 _PLACE = re.compile(r"\{\{ (table|figure) ([a-z-]+) \}\}")
 _MISSING = "Not run yet: `python -m experiments {name}`."
 

@@ -1,4 +1,7 @@
-"""Progress with the time left, on the error stream: a bar on a terminal, a line per step elsewhere."""
+"""Progress with the time left, on the error stream.
+
+A bar on a terminal, a line per step elsewhere.
+"""
 
 import sys
 import time

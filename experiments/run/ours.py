@@ -1,8 +1,11 @@
-"""What the package does by default on the same rows: its default release, replace-one, and its default method, noise-aware.
+"""What the package does by default on the same rows.
 
-The study declares every column within ± its largest value, typical in ±√3 standard deviations (the interval of a uniform law of that
-variance), no intercept, and leaves the rest at its default. Those numbers are as public here as the paper's bounds are: in a real study
-they come from knowledge of the columns, or are bought with budget.
+Its default release, replace-one, and its default method, noise-aware.
+
+The study declares every column within ± its largest value, typical in ±√3 standard deviations (the
+interval of a uniform law of that variance), no intercept, and leaves the rest at its default. Those
+numbers are as public here as the paper's bounds are: in a real study they come from knowledge of
+the columns, or are bought with budget.
 """
 
 import math

@@ -1,8 +1,10 @@
 """The paper's release on simulated noise, in two calibrations.
 
-S = X'X gets triangular noise, z = X'y the same sd, and bounds on rows are the largest in the data: as the paper does, and as no
-holder may. `as-published` has the published code's multiplier and the add-remove sensitivity; `honest` the exact multiplier and the
-exact replace-one sensitivity, with the same bounds taken for public ones. A method that needs more than (S, z) has a release of its own:
+S = X'X gets triangular noise, z = X'y the same sd, and bounds on rows are the largest in the data:
+as the paper does, and as no holder may. `as-published` has the published code's multiplier and the
+add-remove sensitivity; `honest` the exact multiplier and the exact replace-one sensitivity, with
+the same bounds taken for public ones. A method that needs more than (S, z) has a release of its
+own:
 
 | form | parts | for |
 |---|---|---|
@@ -20,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.published import published_multiplier
+from experiments.model.published import published_multiplier
 from tacit.analyst.evidence import Evidence
 from tacit.privacy.gaussian import multiplier
 from tacit.privacy.sensitivity import Weights, sensitivity

@@ -1,11 +1,16 @@
-r"""What the published code does where it differs from the text: for the replication alone, on simulated noise.
+r"""What the published code does where it differs from the text.
 
-**Noise multiplier** (Balle and Wang 2018). $\sigma = (\sqrt{1 + u/2} + \sqrt{u/2})/\sqrt{2\varepsilon}$ with the smallest u ≥ 0 such that
-$\Phi(-\sqrt{\varepsilon u}) - e^\varepsilon\Phi(-\sqrt{\varepsilon(u + 2)}) \le \delta$, for every δ below
-$\delta_0 = \Phi(0) - e^\varepsilon\Phi(-\sqrt{2\varepsilon})$. The code has $\sqrt\varepsilon\cdot u$ in the first term, which then falls
-faster than the second: u stops near where the two are equal, whatever δ is, and the noise is too small.
+For the replication alone, on simulated noise.
 
-**ada-ssp.** Three releases with ε/3 each, whose noise is that multiplier times X², XY and X², and Wang's (2018) constants in the ridge.
+**Noise multiplier** (Balle and Wang 2018). $\sigma = (\sqrt{1 + u/2} +
+\sqrt{u/2})/\sqrt{2\varepsilon}$ with the smallest u ≥ 0 such that $\Phi(-\sqrt{\varepsilon u}) -
+e^\varepsilon\Phi(-\sqrt{\varepsilon(u + 2)}) \le \delta$, for every δ below $\delta_0 = \Phi(0) -
+e^\varepsilon\Phi(-\sqrt{2\varepsilon})$. The code has $\sqrt\varepsilon\cdot u$ in the first term,
+which then falls faster than the second: u stops near where the two are equal, whatever δ is, and
+the noise is too small.
+
+**ada-ssp.** Three releases with ε/3 each, whose noise is that multiplier times X², XY and X², and
+Wang's (2018) constants in the ridge.
 """
 
 import math
@@ -26,10 +31,14 @@ STEP = (
 
 
 def published_multiplier(epsilon: float, delta: float) -> float:
-    """Noise over sensitivity as the published code computes it: 1.486 at (1, 1/7655), where (ε, δ) needs 3.119."""
+    """Noise over sensitivity as the published code computes it.
+
+    1.486 at (1, 1/7655), where (ε, δ) needs 3.119.
+    """
     if delta >= 0.5 - math.exp(epsilon) * float(ndtr(-math.sqrt(2 * epsilon))):
         raise ValueError(
-            f"delta must be below that of u = 0 for the published formula; got {delta} at epsilon {epsilon}"
+            f"delta must be below that of u = 0 for the published formula; got {delta} at epsilon "
+            f"{epsilon}"
         )
 
     def excess(u: float) -> float:
@@ -51,8 +60,9 @@ def published_multiplier(epsilon: float, delta: float) -> float:
 def ada_ssp_thirds(evidence: Evidence, row_bound: float, epsilon: float) -> Array:
     r"""The point estimate with ε/3 for each part.
 
-    $\lambda_j = \max\{0, \sqrt{d\ln(6/\delta)\ln(2d^2/\rho)}\,X^2/(\varepsilon/3) - \tilde\lambda_j\}$,
-    $\tilde\lambda_j = \max\{0, \hat\lambda_{\min,j} - \ln(6/\delta)X^2/(\varepsilon/3)\}$.
+    $\lambda_j = \max\{0, \sqrt{d\ln(6/\delta)\ln(2d^2/\rho)}\,X^2/(\varepsilon/3) -
+    \tilde\lambda_j\}$, $\tilde\lambda_j = \max\{0, \hat\lambda_{\min,j} -
+    \ln(6/\delta)X^2/(\varepsilon/3)\}$.
     """
     if evidence.eigenvalues is None:
         raise ValueError("ada-ssp needs the smallest eigenvalues")

@@ -1,4 +1,7 @@
-"""Figures like the paper's: log error against ε, a line and a 90 % band per method, one panel per d and J."""
+"""Figures like the paper's.
+
+Log error against ε, a line and a 90 % band per method, one panel per d and J.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.summary import Mean
+from experiments.show.summary import Mean
 
 STYLES = {
     "normal-x": ("C0", "o"),

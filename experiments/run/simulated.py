@@ -1,6 +1,7 @@
 """Simulated data: errors of estimation and prediction, per method, calibration, d, J, ε and run.
 
-This file needs NumPy, SciPy and jax alone, so that the chains can be run where there is a GPU and little else.
+This file needs NumPy, SciPy and jax alone, so that the chains can be run where there is a GPU and
+little else.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.chains import SAMPLERS, Chains, Plan, sample, stacked
-from experiments.design import Truth, simulated_rows
-from experiments.parts import Part, joined, part_of, record
-from experiments.priors import prior_for
-from experiments.release import (
+from experiments.model.design import Truth, simulated_rows
+from experiments.model.priors import prior_for
+from experiments.model.release import (
     CALIBRATIONS,
     Budget,
     Calibration,
@@ -26,9 +25,11 @@ from experiments.release import (
     standard_noise,
     statistics_of,
 )
+from experiments.run.chains import SAMPLERS, Chains, Plan, sample, stacked
+from experiments.run.parts import Part, joined, part_of, record
+from experiments.settings import SimulatedSettings as Settings
 from tacit.analyst.evidence import Evidence
 
-Settings = dict[str, Any]
 PAPER_SAMPLERS = ("fixed-s", "normal-x", "bernstein-sheldon")
 
 
@@ -57,20 +58,18 @@ def data(
 
 def data_of(settings: Settings, d: int) -> tuple[list[Truth], dict[int, list[Statistics]]]:
     """The data of an experiment."""
-    return data(settings["seed"], d, settings["rows"], settings["runs"], tuple(settings["holders"]))
+    return data(settings.seed, d, settings.rows, settings.runs, tuple(settings.holders))
 
 
 def cells_of(settings: Settings) -> list[Cell]:
     """Every release of one (d, J)."""
-    return [
-        Cell(*cell) for cell in product(CALIBRATIONS, settings["epsilons"], range(settings["runs"]))
-    ]
+    return [Cell(*cell) for cell in product(CALIBRATIONS, settings.epsilons, range(settings.runs))]
 
 
 def evidence_of(cell: Cell, form: Form, statistics: Statistics, settings: Settings) -> Evidence:
     """The release of a cell; its noise depends on d, J and the run alone."""
-    rng = np.random.default_rng([settings["seed"], statistics.d, cell.run, statistics.holders])
-    budget = Budget(cell.epsilon, 1 / settings["rows"])
+    rng = np.random.default_rng([settings.seed, statistics.d, cell.run, statistics.holders])
+    budget = Budget(cell.epsilon, 1 / settings.rows)
     noise = standard_noise(rng, statistics.holders, statistics.d)
     return noisy(statistics, noise_sds(cell.calibration, form, statistics, budget), noise, budget)
 
@@ -80,7 +79,7 @@ def chains_part(
 ) -> Part:
     """Errors of a sampler at one d, all J, with the kept draws."""
     parts, kept, seconds = [], {}, []
-    for holders in settings["holders"]:
+    for holders in settings.holders:
         problems, stretch = problems_of(method, d, holders, settings)
         chains = sample(SAMPLERS[method], problems, stretch, plan_of(method, settings, on_progress))
         parts.append(record(scored(method, d, holders, settings, chains)))
@@ -97,7 +96,9 @@ def plan_of(
     """How long a method's chains run: those by gradient need fewer iterations."""
     gradient = method == "normal-x-gradient"
     return Plan(
-        settings["gradient_iterations" if gradient else "iterations"], settings["seed"], on_progress
+        settings.gradient_iterations if gradient else settings.iterations,
+        settings.seed,
+        on_progress,
     )
 
 
@@ -154,7 +155,7 @@ def chain_parts(
     methods: Iterable[str] = PAPER_SAMPLERS,
 ) -> None:
     """Run what is not there yet, the cheapest first."""
-    for method, d in product(methods, settings["columns"]):
+    for method, d in product(methods, settings.columns):
         part_of(
             part_path(out, method, d),
             settings,

@@ -1,4 +1,7 @@
-"""From runs to a mean with its 90 % interval, by the bootstrap over runs: never negative, so that it can be drawn on a log scale."""
+"""From runs to a mean with its 90 % interval, by the bootstrap over runs.
+
+Never negative, so that it can be drawn on a log scale.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

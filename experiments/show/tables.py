@@ -29,7 +29,8 @@ class Table:
         body = " \\\\\n".join(" & ".join(map(escaped, row)) for row in self.rows)
         head = " & ".join(map(escaped, self.head))
         return (
-            f"\\begin{{table}}\n\\caption{{{escaped(self.caption)}}}\n\\begin{{tabular}}{{{'l' * len(self.head)}}}\n\\toprule\n"
+            f"\\begin{{table}}\n\\caption{{{escaped(self.caption)}}}\n"
+            f"\\begin{{tabular}}{{{'l' * len(self.head)}}}\n\\toprule\n"
             f"{head} \\\\\n\\midrule\n{body} \\\\\n\\bottomrule\n\\end{{tabular}}\n\\end{{table}}\n"
         )
 

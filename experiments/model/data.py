@@ -1,14 +1,18 @@
 """The paper's public data sets (UCI), from a folder of files that a user fetched.
 
-| set | file | format |
-|---|---|---|
-| PowerPlant | power_plant_energy.csv | no header, 4 features, response last |
-| BikeSharing | bike_sharing.csv | no header, id and date dropped, 14 features (casual and registered among them), count last |
-| AirQuality | air_quality.csv | no header, 12 features, response, two empty columns; 9,357 rows, then empty ones; −200 means missing |
-| 3droad | 3D_spatial_network.txt | no header: id, longitude, latitude, altitude; altitude is the response |
+None has a header, and the response comes last.
 
-Prepared as in the paper: features z-scored over all rows, the response centred and divided by its largest absolute value, the first
-80 % of rows to train. That looks at the data, test rows included: for the comparison, and for nobody's release.
+- PowerPlant: power_plant_energy.csv, 4 features.
+- BikeSharing: bike_sharing.csv, id and date dropped, 14 features (casual and registered among
+  them), the count.
+- AirQuality: air_quality.csv, 12 features, response, two empty columns; 9,357 rows, then empty
+  ones; −200 means missing.
+- 3droad: 3D_spatial_network.txt: id, longitude, latitude, altitude. The id is a feature, as the
+  paper's "d = 3" implies.
+
+Prepared as in the paper: features z-scored over all rows, the response centred and divided by its
+largest absolute value, the first 80 % of rows to train. That looks at the data, test rows included:
+for the comparison, and for nobody's release.
 """
 
 import math
@@ -59,13 +63,12 @@ def prepared(folder: Path, name: str) -> tuple[Array, Array]:
     path = folder / FILES[name]
     if not path.exists():
         raise DataError(
-            f"--data: {path.name} is not in {str(folder)!r}; fetch {name} from the UCI repository and save it under that name"
+            f"--data: {path.name} is not in {str(folder)!r}; fetch {name} from the UCI repository "
+            "and save it under that name"
         )
     table = np.genfromtxt(path, delimiter=",")
     if name == "AirQuality":
         table = np.nan_to_num(table[:AIR_ROWS, :AIR_COLUMNS])
-    if name == "3droad":
-        table = table[:, 1:]
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():  # noqa: PLR2004
         raise DataError(
             f"--data: {path.name} must hold numbers alone, separated by commas, without a header"
@@ -76,6 +79,6 @@ def prepared(folder: Path, name: str) -> tuple[Array, Array]:
 
 
 def split(x: Array, y: Array) -> Split:
-    """The first 80 % of rows, rounded up as the paper's row counts are (7,655 and 7,486), and the rest."""
+    """The first 80 % of rows, rounded up as the paper's counts are (7,655, 7,486), and the rest."""
     cut = math.ceil(0.8 * len(y))
     return Split(x[:cut], y[:cut], x[cut:], y[cut:])

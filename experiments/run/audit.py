@@ -1,26 +1,27 @@
 r"""What ε the published noise really gives: from the Gaussian trade-off, and confirmed from draws.
 
-Exact: noise of m times the sensitivity it was calibrated to is μ-Gaussian DP with μ = 1/m for that sensitivity, and with μ = r/m where one
-row really moves the statistics r times as far. The paper defines neighbours by replacing a row and calibrates to adding one: r is
-between √2 (Y ≪ X) and 2.
+Exact: noise of m times the sensitivity it was calibrated to is μ-Gaussian DP with μ = 1/m for that
+sensitivity, and with μ = r/m where one row really moves the statistics r times as far. The paper
+defines neighbours by replacing a row and calibrates to adding one: r is between √2 (Y ≪ X) and 2.
 
-Empirical: two neighbouring tables, one with a further row at the bounds, (X e_1, Y); draw the release of both many times; and test which
-one it was. For any set A, $\varepsilon \ge \ln((P(A) - \delta)/P'(A))$. A is a half-space across the difference of the two, whose
-threshold is chosen from the Gaussian law before looking at a draw; P(A) is bounded from below and P'(A) from above (Clopper and Pearson),
-each with half of the error allowed, so that the bound on ε holds with the stated confidence. A bound from draws stays below the truth,
-the more so where P'(A) is small.
+Empirical: two neighbouring tables, one with a further row at the bounds, (X e_1, Y); draw the
+release of both many times; and test which one it was. For any set A, $\varepsilon \ge \ln((P(A) -
+\delta)/P'(A))$. A is a half-space across the difference of the two, whose threshold is chosen from
+the Gaussian law before looking at a draw; P(A) is bounded from below and P'(A) from above (Clopper
+and Pearson), each with half of the error allowed, so that the bound on ε holds with the stated
+confidence. A bound from draws stays below the truth, the more so where P'(A) is small.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr
 
-from experiments.parts import Part, joined, record
-from experiments.published import published_multiplier
-from experiments.release import Budget, Sds, Statistics, noise_sds, standard_noise
+from experiments.model.published import published_multiplier
+from experiments.model.release import Budget, Sds, Statistics, noise_sds, standard_noise
+from experiments.run.parts import Part, joined, record
+from experiments.settings import AuditSettings
 from tacit.privacy.gaussian import epsilon_of, multiplier
 
 Array = NDArray[np.float64]
@@ -29,7 +30,10 @@ X, Y = 2.0, 1.0  # bounds of the audited tables
 
 
 def limits(successes: float, trials: int, error: float) -> tuple[float, float]:
-    """Clopper–Pearson: what a probability exceeds, and what it does not exceed, each with that chance of error."""
+    """Clopper–Pearson.
+
+    What a probability exceeds, and what it does not exceed, each with that chance of error.
+    """
     low = float(betaincinv(successes, trials - successes + 1, error)) if successes > 0 else 0.0
     high = (
         float(betaincinv(successes + 1, trials - successes, 1 - error))
@@ -59,7 +63,7 @@ def threshold(mu: float, trials: int, delta: float, error: float) -> float:
 def outputs(
     rng: np.random.Generator, statistics: Statistics, sds: Sds, count: int
 ) -> tuple[Array, Array]:
-    """Draws of the release's upper triangle of S and of z, (count, 3) and (count, 2), by the code that the experiments use."""
+    """Draws of the upper triangle of S and of z, (count, 3) and (count, 2), as experiments draw."""
     noise = standard_noise(rng, count, 2)
     upper = np.triu_indices(2)
     return (statistics.grams[0] + sds.gram * noise.grams)[:, *upper], statistics.moments[
@@ -84,7 +88,7 @@ def tables() -> tuple[Statistics, Statistics]:
 def inside(
     rng: np.random.Generator, statistics: Statistics, sds: Sds, cut: float, trials: int
 ) -> int:
-    """How many draws of a table's release lie beyond the cut, along the line from the table without the row to that with it."""
+    """How many draws of a table's release lie beyond the cut, from without the row to with it."""
     with_row, without = tables()
     upper = np.triu_indices(2)
     along = np.concatenate(
@@ -103,22 +107,22 @@ def inside(
     return found
 
 
-def measured(epsilon: float, delta: float, settings: dict[str, Any]) -> float:
+def measured(epsilon: float, delta: float, settings: AuditSettings) -> float:
     """Lower bound on ε from draws of the published release."""
     with_row, without = tables()
     sds = noise_sds("as-published", "pair", with_row, Budget(epsilon, delta))
-    error, trials = 1 - settings["confidence"], settings["draws"]
+    error, trials = 1 - settings.confidence, settings.draws
     cut = threshold(1 / published_multiplier(epsilon, delta), trials, delta, error)
-    rng = np.random.default_rng([settings["seed"], round(1000 * epsilon)])
+    rng = np.random.default_rng([settings.seed, round(1000 * epsilon)])
     counts = tuple(inside(rng, table, sds, cut, trials) for table in (with_row, without))
     return lower_bound((counts[0], counts[1]), trials, delta, error)
 
 
-def audited(settings: dict[str, Any]) -> Part:
+def audited(settings: AuditSettings) -> Part:
     """One line per δ and ε; draws for the first δ alone."""
     parts = []
-    for delta in settings["deltas"]:
-        for epsilon in settings["epsilons"]:
+    for delta in settings.deltas:
+        for epsilon in settings.epsilons:
             published = published_multiplier(epsilon, delta)
             line = {
                 "delta": delta,
@@ -129,7 +133,7 @@ def audited(settings: dict[str, Any]) -> Part:
                 "replace_one": epsilon_of(math.sqrt(2) / published, delta),
                 "replace_one_most": epsilon_of(2 / published, delta),
                 "measured": measured(epsilon, delta, settings)
-                if delta == settings["deltas"][0]
+                if delta == settings.deltas[0]
                 else math.nan,
             }
             parts.append(record(line))

@@ -1,8 +1,11 @@
-"""Many data sets, one chain each, all at once: the package's kernels under `vmap` over problems of one shape.
+"""Many data sets, one chain each, all at once.
 
-The package's own driver runs several chains of one problem; an experiment runs one chain, as the paper does, of hundreds of problems
-(runs × ε × calibrations). Half of the iterations are discarded. Sums of θ and θθ' are kept as the chains go, and every
-so-manieth draw, so that memory does not grow with iterations.
+The package's kernels under `vmap` over problems of one shape.
+
+The package's own driver runs several chains of one problem; an experiment runs one chain, as the
+paper does, of hundreds of problems (runs × ε × calibrations). Half of the iterations are discarded.
+Sums of θ and θθ' are kept as the chains go, and every so-manieth draw, so that memory does not grow
+with iterations.
 """
 
 import time
@@ -14,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.release import Form
+from experiments.model.release import Form
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import bernstein_sheldon, fixed_s
 from tacit.analyst.methods.normal_x import gradient as normal_x_gradient
@@ -132,7 +135,10 @@ def advance(
     carry: Any,  # noqa: ANN401
     problems: Any,  # noqa: ANN401
 ) -> tuple[Any, jax.Array]:
-    """Run all chains through a chunk; gives states and sums, and θ after every `thin` iterations."""
+    """Run all chains through a chunk.
+
+    Gives states and sums, and θ after every `thin` iterations.
+    """
     keys, moments, gain, weight = chunk
 
     def iteration(carry: Any, now: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[Any, None]:  # noqa: ANN401
@@ -180,7 +186,7 @@ def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chain
 
 
 def chunks_of(plan: Plan) -> list[tuple[jax.Array, ...]]:
-    """Index, gain and weight in the sums of every iteration, cut into chunks of whole thinning intervals."""
+    """Index, gain and weight of every iteration, in chunks of whole thinning intervals."""
     total, half = plan.iterations, plan.iterations // 2
     length = plan.thin * max(1, round(total / plan.thin / REPORTS))
     every = np.arange(total), gains(half, total), (np.arange(total) >= half) / (total - half)
@@ -200,7 +206,10 @@ def sums_like(kernel: Kernel[Any, Any], states: Any) -> tuple[jax.Array, ...]:  
 
 
 def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, Any]:  # noqa: ANN401 - any pytree
-    """What runs chunks of every length that occurs, and under 0 what starts chains; `problems` may be shapes alone."""
+    """What runs chunks of every length that occurs, and under 0 what starts chains.
+
+    `problems` may be shapes alone.
+    """
     key = random.key(plan.seed)
     keys, states = jax.eval_shape(partial(start, kernel), key, problems)
     carry = states, sums_like(kernel, states)
@@ -213,7 +222,7 @@ def compiled(kernel: Kernel[Any, Any], problems: Any, plan: Plan) -> dict[int, A
 
 
 def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> None:  # noqa: ANN401 - any pytree
-    """Put into the compilation cache what `sample` needs for so many problems of the shape of these."""
+    """Compile, into the cache, what `sample` needs for so many problems of the shape of these."""
     keep_compilations()
     with double_precision():
         shapes = jax.tree.map(

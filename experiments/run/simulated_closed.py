@@ -1,4 +1,7 @@
-"""Simulated data, continued: the closed forms, the package's default and the non-private posterior, which no GPU is needed for."""
+"""Simulated data, continued.
+
+The closed forms, the package's default and the non-private posterior, which no GPU is needed for.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.chains import KEPT
-from experiments.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
-from experiments.design import Truth, simulated_rows
-from experiments.ours import collection_of, default_study, posterior_of, statistics_by_holder
-from experiments.parts import Part, joined, record
-from experiments.priors import paper_prior
-from experiments.release import Budget, Standard, Statistics, standard_noise
-from experiments.simulated import Cell, Settings, cells_of, data_of, labels
+from experiments.model.design import Truth, simulated_rows
+from experiments.model.priors import paper_prior
+from experiments.model.release import Budget, Standard, Statistics, standard_noise
+from experiments.run.chains import KEPT
+from experiments.run.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
+from experiments.run.ours import collection_of, default_study, posterior_of, statistics_by_holder
+from experiments.run.parts import Part, joined, record
+from experiments.run.simulated import Cell, cells_of, data_of, labels
+from experiments.settings import SimulatedSettings as Settings
 
 Array = NDArray[np.float64]
 OWN = "noise-aware"
@@ -30,7 +34,7 @@ class Law(NamedTuple):
 
 def noise_of(settings: Settings, statistics: Statistics, run: int) -> Standard:
     """The run's noise, the same as for the samplers."""
-    rng = np.random.default_rng([settings["seed"], statistics.d, run, statistics.holders])
+    rng = np.random.default_rng([settings.seed, statistics.d, run, statistics.holders])
     return standard_noise(rng, statistics.holders, statistics.d)
 
 
@@ -38,7 +42,7 @@ def closed_part(d: int, settings: Settings) -> Part:
     """Errors of the paper's closed forms at one d, all J, with draws where d is the smallest."""
     truths, statistics = data_of(settings, d)
     parts, kept = [], {}
-    for holders in settings["holders"]:
+    for holders in settings.holders:
         for method, cells, laws in (
             ("fixed-s-fast", cells_of(settings), list(fast(statistics[holders], truths, settings))),
             ("ada-ssp", cells_of(settings), list(ada(statistics[holders], settings))),
@@ -51,11 +55,14 @@ def closed_part(d: int, settings: Settings) -> Part:
             parts.append(record(labels(method, d, holders, cells) | scores(cells, laws, truths)))
             if laws[0].draws is not None:
                 kept[f"draws:{method}:{holders}"] = np.array([law.draws for law in laws])
-    return joined(parts) | (kept if d == min(settings["columns"]) else {})
+    return joined(parts) | (kept if d == min(settings.columns) else {})
 
 
 def own_part(d: int, holders: int, settings: Settings) -> Part:
-    """Errors and draws of the package's default at one d and J: fits of a tenth of a second each, so a part of its own."""
+    """Errors and draws of the package's default at one d and J.
+
+    Fits of a tenth of a second each, so a part of its own.
+    """
     cells, laws = own_cells(settings), list(own(d, holders, settings))
     part = record(labels(OWN, d, holders, cells) | scores(cells, laws, data_of(settings, d)[0]))
     return part | {"draws": np.array([law.draws for law in laws])}
@@ -73,7 +80,7 @@ def own_cells(settings: Settings) -> list[Cell]:
 
 def bare_cells(settings: Settings) -> list[Cell]:
     """Without privacy there is one fit per run; it stands at ε = ∞."""
-    return [Cell("honest", np.inf, run) for run in range(settings["runs"])]
+    return [Cell("honest", np.inf, run) for run in range(settings.runs)]
 
 
 def scores(cells: list[Cell], laws: list[Law], truths: list[Truth]) -> dict[str, Any]:
@@ -98,21 +105,21 @@ def fast(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
     """fixed-s-fast."""
     for cell in cells_of(settings):
         table, prior = statistics[cell.run], paper_prior(truths[cell.run].feature_scale)
-        budget = Budget(cell.epsilon, 1 / settings["rows"])
+        budget = Budget(cell.epsilon, 1 / settings.rows)
         found = fixed_s_fast_of(
             cell.calibration, table, noise_of(settings, table, cell.run), budget, prior
         )
         yield Law(
             found.mean(),
             found.covariance(),
-            found.sample(KEPT, np.random.default_rng([settings["seed"], cell.run]))[0],
+            found.sample(KEPT, np.random.default_rng([settings.seed, cell.run]))[0],
         )
 
 
 def ada(statistics: list[Statistics], settings: Settings) -> Iterator[Law]:
     """ada-ssp."""
     for cell in cells_of(settings):
-        table, budget = statistics[cell.run], Budget(cell.epsilon, 1 / settings["rows"])
+        table, budget = statistics[cell.run], Budget(cell.epsilon, 1 / settings.rows)
         yield Law(ada_ssp_of(cell.calibration, table, noise_of(settings, table, cell.run), budget))
 
 
@@ -123,21 +130,19 @@ def bare(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
         yield Law(
             found.mean(),
             found.covariance(),
-            found.sample(KEPT, np.random.default_rng([settings["seed"], run, 1]))[0],
+            found.sample(KEPT, np.random.default_rng([settings.seed, run, 1]))[0],
         )
 
 
 def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
     """The default release and method, cell by cell in the order of `own_cells`."""
     found: dict[tuple[float, int], Law] = {}
-    for run in range(settings["runs"]):
-        x, y, _ = simulated_rows(settings["seed"], d, run, settings["rows"])
-        study = default_study(
-            x, float(np.abs(y).max()), max(settings["epsilons"]), 1 / settings["rows"]
-        )
+    for run in range(settings.runs):
+        x, y, _ = simulated_rows(settings.seed, d, run, settings.rows)
+        study = default_study(x, float(np.abs(y).max()), max(settings.epsilons), 1 / settings.rows)
         statistics = statistics_by_holder(study, x, y, holders)
-        for epsilon in settings["epsilons"]:
-            rng = np.random.default_rng([settings["seed"], d, run, holders, 2])
+        for epsilon in settings.epsilons:
+            rng = np.random.default_rng([settings.seed, d, run, holders, 2])
             posterior = posterior_of(collection_of(study, statistics, rng, epsilon))
             draws = posterior.sample(KEPT, rng)[
                 :, -d:

@@ -1,9 +1,12 @@
-r"""bernstein-sheldon as it is usually written, with covariances of all statistics at once: O(d⁶) an iteration.
+r"""bernstein-sheldon as it is usually written, with covariances of all statistics at once.
 
-The D = (d + 1)(d + 2)/2 entries $s = \operatorname{vech} G_j$ have mean $n_j\operatorname{vech}\Gamma$ and covariance $n_jV$,
-$V_{(ab),(ce)} = \Gamma_{ac}\Gamma_{be} + \Gamma_{ae}\Gamma_{bc}$, and $\hat s = s$ + independent noise of variances R. A draw of s
-given ŝ is $s_0 + K(\hat s - \hat s_0)$ with $(s_0, \hat s_0)$ drawn from the joint law and $K = n_jV(n_jV + R)^{-1}$. Everything
-else is the package's kernel. For the comparison of run times alone.
+O(d⁶) an iteration.
+
+The D = (d + 1)(d + 2)/2 entries $s = \operatorname{vech} G_j$ have mean
+$n_j\operatorname{vech}\Gamma$ and covariance $n_jV$, $V_{(ab),(ce)} = \Gamma_{ac}\Gamma_{be} +
+\Gamma_{ae}\Gamma_{bc}$, and $\hat s = s$ + independent noise of variances R. A draw of s given ŝ is
+$s_0 + K(\hat s - \hat s_0)$ with $(s_0, \hat s_0)$ drawn from the joint law and $K = n_jV(n_jV +
+R)^{-1}$. Everything else is the package's kernel. For the comparison of run times alone.
 """
 
 from dataclasses import dataclass

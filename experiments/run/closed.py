@@ -1,11 +1,22 @@
-"""The closed forms on one release of the paper: fixed-s-fast and ada-ssp, and the non-private posterior."""
+"""The closed forms on one release of the paper.
+
+Fixed-s-fast and ada-ssp, and the non-private posterior.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.priors import SIGMA, fast_variance, paper_prior
-from experiments.published import ada_ssp_thirds
-from experiments.release import Budget, Calibration, Standard, Statistics, exact, noise_sds, noisy
+from experiments.model.priors import SIGMA, fast_variance, paper_prior
+from experiments.model.published import ada_ssp_thirds
+from experiments.model.release import (
+    Budget,
+    Calibration,
+    Standard,
+    Statistics,
+    exact,
+    noise_sds,
+    noisy,
+)
 from tacit.analyst.methods import ada_ssp, fixed_s_fast, non_private
 from tacit.analyst.methods.method import Settings, Student
 from tacit.analyst.prior import Prior

@@ -1,6 +1,10 @@
-"""What the paper prints: test errors on public data at ε = 1 with their 90 % intervals, and errors without privacy on simulated data."""
+"""What the paper prints.
 
-from experiments.summary import Mean
+Test errors on public data at ε = 1 with their 90 % intervals, and errors without privacy on
+simulated data.
+"""
+
+from experiments.show.summary import Mean
 
 METHODS = ("normal-x", "fixed-s", "fixed-s-fast", "bernstein-sheldon", "ada-ssp")
 HOLDERS = (1, 5, 10)
