@@ -30,7 +30,7 @@ from tacit.federation.client.app import app as client
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Terms
+from tacit.federation.server.gather import Inquiry
 from tacit.holder.ledger import Ledger
 from tacit.study import Study
 
@@ -89,7 +89,7 @@ def charges(policies: list[Path]) -> int:
 
 def run(grid: Grid, sites: int, out: Path) -> float:
     """Seconds of one run."""
-    terms = Terms(agreement(), Patience(3600.0, 600.0, 0.0), least=sites)
+    terms = Inquiry(agreement(), Patience(3600.0, 600.0, 0.0), least=sites)
     begun = time.perf_counter()
     federate(grid, Order(terms, out, "noise-aware", "weak"))
     return time.perf_counter() - begun

@@ -90,9 +90,9 @@ def federated() -> None:
     """A server's run over three sites that answer in this process."""
     from tacit.federation.client.app import app
     from tacit.federation.local import LocalGrid, Node
+    from tacit.federation.server import gather
     from tacit.federation.server.app import Order, federate
     from tacit.federation.server.ask import Patience
-    from tacit.federation.server.gather import Terms
     from tacit.study import Study
 
     nodes = {}
@@ -102,7 +102,8 @@ def federated() -> None:
         (place / "rows.csv").write_text(rows(), encoding="utf-8")
         (place / "holder.toml").write_text(POLICY.format(holder=holder), encoding="utf-8")
         nodes[number] = Node(app, {"policy": str((place / "holder.toml").resolve())})
-    terms = Terms(Study.from_toml(STUDY), Patience(60.0, 10.0, 0.0), least=len(SITES))
+    inquiry = gather.Inquiry if hasattr(gather, "Inquiry") else gather.Terms  # its name before
+    terms = inquiry(Study.from_toml(STUDY), Patience(60.0, 10.0, 0.0), least=len(SITES))
     federate(LocalGrid(nodes), Order(terms, Path("federated"), "noise-aware", "weak"))
 
 

@@ -166,7 +166,9 @@ class Bench:
             "said": self.said,
             "bars": self.bars,
         }
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        text = re.sub(r"\[[^\[\]{}]*\]", _on_one_line, text)
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def _on_one_line(part: re.Match[str]) -> str:

@@ -38,9 +38,9 @@ from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.normal_x import METHOD
 from tacit.analyst.methods.normal_x.frame import Framed, in_frame
 from tacit.analyst.methods.normal_x.gradient import JITTER, TRAJECTORY, Hamiltonian, point_at
-from tacit.analyst.methods.normal_x.metropolis import draw_theta, problem_of
+from tacit.analyst.methods.normal_x.model import draw_theta, problem_of
 from tacit.analyst.methods.sampling import advance, double_precision, gains, jax, random, start
-from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.convergence import mixing
 from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.privacy.gaussian import multiplier
@@ -168,9 +168,8 @@ def nuts(
             key_step, key_theta = random.split(key)
             state, info = kernel.step(key_step, state)
             point = point_at(state.position, framed)
-            theta = draw_theta(
-                random.normal(key_theta, framed.problem.shift.shape), point.moments, framed.problem
-            )
+            standard = random.normal(key_theta, framed.problem.shift.shape)
+            theta = draw_theta(standard, point.regression, framed.problem)
             return state, (
                 framed.frame.rotation @ theta,
                 point.noise_variance,

@@ -36,7 +36,7 @@ from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate
 from tacit.study import Study
-from tacit.study.study import NEAR_USUAL
+from tacit.study.form import NEAR_USUAL
 
 NEW_ROWS = 10_000
 LEAST = -0.02

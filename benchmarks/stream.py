@@ -65,9 +65,9 @@ def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float
             for b in range(batches)
         ]
         same = [release.model_copy(update={"holder": "north"}) for release in releases]
-        accumulator = Accumulator(Entry("s", 1, same[0]))
+        accumulator = Accumulator(Entry(same[0].in_stream("s", 1)))
         for number, release in enumerate(same, 1):
-            accumulator.add(Entry("s", number, release))
+            accumulator.add(Entry(release.in_stream("s", number)))
         wanted = np.concatenate([[0.0], truth]) / 3
         for name, parts in (("pooled", (accumulator.summed(),)), ("apart", tuple(releases))):
             begun = time.perf_counter()
@@ -97,9 +97,8 @@ def cost(batches: int, folder: Path) -> list[float]:
     add = []
     compute = []
     for number in range(1, batches + 1):
-        entry = Entry(
-            "s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
-        )
+        release = simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
+        entry = Entry(release.in_stream("s", number))
         with log.open("a", encoding="utf-8") as file:
             file.write(entry.to_line())
         begun = time.perf_counter()

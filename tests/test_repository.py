@@ -144,6 +144,17 @@ def test_every_benchmark_stands_on_the_frame(path):
     assert f"python benchmarks/{path.name}" in text
 
 
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_every_benchmark_starts(path):
+    """What it imports is there: nobody runs all of them after every change."""
+    done = subprocess.run(
+        [sys.executable, path, "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for option in ("--quick", "--check", "--out"):
+        assert option in done.stdout
+
+
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_a_record_says_what_was_measured_where(path):
     record = json.loads(path.read_text(encoding="utf-8"))

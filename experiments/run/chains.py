@@ -22,6 +22,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import bernstein_sheldon, fixed_s
 from tacit.analyst.methods.normal_x import gradient as normal_x_gradient
 from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.normal_x import model
 from tacit.analyst.methods.normal_x.frame import in_frame
 from tacit.analyst.methods.sampling import (
     Kernel,
@@ -60,7 +61,7 @@ SAMPLERS = {
         fixed_s.FixedS(), lambda evidence, prior: Unit(fixed_s.problem_of(evidence, prior))
     ),
     "normal-x": Sampler(
-        normal_x.NormalX(), lambda evidence, prior: Unit(normal_x.problem_of(evidence, prior))
+        normal_x.NormalX(), lambda evidence, prior: Unit(model.problem_of(evidence, prior))
     ),
     "bernstein-sheldon": Sampler(
         bernstein_sheldon.BernsteinSheldon(),
@@ -69,7 +70,7 @@ SAMPLERS = {
     ),
     "normal-x-gradient": Sampler(
         normal_x_gradient.Hamiltonian(),
-        lambda evidence, prior: Unit(in_frame(normal_x.problem_of(evidence, prior))),
+        lambda evidence, prior: Unit(in_frame(model.problem_of(evidence, prior))),
     ),
 }
 

@@ -33,7 +33,7 @@ from experiments.settings import RealSettings as Settings
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings as SamplerSettings
 from tacit.analyst.methods.normal_x import METHOD as NORMAL_X
-from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.convergence import mixing
 from tacit.analyst.posterior.laws import Draws
 
 Report = Callable[[str], None]

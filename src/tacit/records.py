@@ -1,4 +1,4 @@
-"""Records: frozen documents of plain values, the kinds of value they hold, and the sentence that refuses a wrong one."""
+"""Records: frozen documents of plain values, and the sentence that refuses a wrong one."""
 
 import time
 import unicodedata
@@ -42,9 +42,8 @@ def explain(error: ValidationError) -> str:
     """The first complaint of a validation as one sentence: the field, the rule."""
     complaints = error.errors(include_url=False)
     unknown = [complaint for complaint in complaints if complaint["type"] == "extra_forbidden"]
-    first = (unknown or complaints)[
-        0
-    ]  # a misspelt field is both unknown and missing: what was written is easier to find
+    # A misspelt field is both unknown and missing: what was written is easier to find.
+    first = (unknown or complaints)[0]
     field = ".".join(str(part)[:100] for part in first["loc"]) or "the document"
     field = field if field.isprintable() else ascii(field)
     rule = first["msg"].removeprefix("Value error, ")

@@ -13,7 +13,7 @@ from tacit.errors import ReleaseError, SignatureError
 from tacit.privacy.gaussian import compose, mu_of
 from tacit.simulation import simulate_scales
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.toml import study_toml
 
 FEATURES = [
@@ -91,10 +91,11 @@ def test_a_signature_does_not_matter_to_the_study(tmp_path):
     from tacit.release.signature import load_key, new_key, sign
 
     public = new_key(tmp_path / "key")
+    keys = {release.holder: public for release in RELEASES}
     signed = [sign(release, load_key(tmp_path / "key")) for release in RELEASES]
-    assert fix_scales(signed, allow_simulated=True, trusted_keys=[public]) == FIXED
-    with pytest.raises(SignatureError, match="not signed by a trusted key"):
-        fix_scales([signed[0], RELEASES[1]], allow_simulated=True, trusted_keys=[public])
+    assert fix_scales(signed, allow_simulated=True, trusted_keys=keys) == FIXED
+    with pytest.raises(SignatureError, match="not signed by that holder's trusted key"):
+        fix_scales([signed[0], RELEASES[1]], allow_simulated=True, trusted_keys=keys)
 
 
 def test_documents_that_do_not_belong_together_are_refused():

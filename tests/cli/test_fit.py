@@ -1,4 +1,7 @@
-"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them."""
+"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them.
+
+Covers `tacit.cli.fit`, `tacit.cli.plan`.
+"""
 
 import json
 import subprocess
@@ -87,7 +90,7 @@ def test_a_sampler_reports_its_mixing(house):
         ),
         (
             ["fit", "north.json", "--trusted-key", "abc", "--out", "x.parquet"],
-            "not signed by a trusted key",
+            "a trusted key goes with its holder",
         ),
         (["fit", "north.json", "--out", "no/x.parquet"], "its folder must exist"),
         (["summary", "north.json"], "is not a posterior"),

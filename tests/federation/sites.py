@@ -1,4 +1,4 @@
-"""Sites for the tests: a study, tables that fit it, policies."""
+"""Sites for the tests of tacit.federation: a study, tables that fit it, policies."""
 
 import json
 from pathlib import Path

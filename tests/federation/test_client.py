@@ -1,4 +1,7 @@
-"""What a site answers: policy first, then ledger, then a person; and nothing that could hold data."""
+"""tacit.federation.client (answer, app, policy, requests) and wire: what a site answers.
+
+Policy first, then ledger, then a person; and nothing that could hold data.
+"""
 
 import logging
 
@@ -72,10 +75,8 @@ SEX = {"name": "sex", "levels": ["female", "male"]}
 def test_a_study_that_rows_could_refuse_waits_for_a_person(tmp_path, telling):
     study = changed(**telling)
     asked = request_of(study_toml(study))
-    unattended, named = (
-        make_site(tmp_path / "unattended"),
-        make_site(tmp_path / "named", studies=[study.hash]),
-    )
+    unattended = make_site(tmp_path / "unattended")
+    named = make_site(tmp_path / "named", studies=[study.hash])
     assert ask(unattended, asked) == Answer("waiting", Reason.WAITING)
     assert charges(unattended) == []
     assert ask(named, asked).state == "released"

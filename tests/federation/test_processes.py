@@ -1,4 +1,7 @@
-"""A SuperLink and SuperNodes as separate processes on loopback, with TLS and node authentication on."""
+"""tacit.federation.client.serve and server.app: SuperLink and SuperNodes as separate processes.
+
+They run on loopback, with TLS and node authentication on.
+"""
 
 import json
 import sys
@@ -31,8 +34,11 @@ app = ServerApp()
 @app.main()
 def main(grid, context):
     nodes = list(grid.get_node_ids())
-    replies = grid.send_and_receive([Message(RecordDict({{"x": ConfigRecord({{}})}}), node, "query") for node in nodes], timeout=40)
-    Path({answers!r}).write_text(json.dumps([None if reply.has_error() else dict(reply.content["answer"]) for reply in replies]))
+    content = RecordDict({{"x": ConfigRecord({{}})}})
+    messages = [Message(content, node, "query") for node in nodes]
+    replies = grid.send_and_receive(messages, timeout=40)
+    answers = [None if reply.has_error() else dict(reply.content["answer"]) for reply in replies]
+    Path({answers!r}).write_text(json.dumps(answers))
 """
 
 
@@ -103,7 +109,8 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
         until(
             lambda: made.running["stranger-node"].poll() is not None, "the stranger is turned away"
         )
-        marker, answers = tmp_path / "executed", tmp_path / "answers.json"
+        marker = tmp_path / "executed"
+        answers = tmp_path / "answers.json"
         write_evil_app(tmp_path, marker, answers)
         made.finish(made.start_run("evil"))
         assert [answer["state"] for answer in json.loads(answers.read_text())] == ["refused"] * 2
@@ -112,7 +119,7 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
 
 @pytest.mark.slow
 def test_five_sites_with_everything_that_goes_wrong(tmp_path):
-    """One site waits for a person, one comes late, one dies while it answers, one dies after, one refuses; and two rogues."""
+    """One waits for a person, one is late, two die, one refuses; and there are two rogues."""
     holders = ("north", "south", "east", "west", "centre")
     with at_most(600), federation(tmp_path) as made:
         made.start_superlink(holders)
@@ -154,16 +161,15 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
         made.start_executor("east")
         made.start_site("south")
         made.finish(run, 180)
-        first, found = releases(tmp_path), results(tmp_path)
+        first = releases(tmp_path)
+        said = results(tmp_path)
         assert set(first) == {"north", "south", "east", "west"}
-        assert found["policy: the study is not one that this site takes part in"][0] == "refused"
+        assert said["policy: the study is not one that this site takes part in"][0] == "refused"
         assert (
-            found["answer: it must be one record with the fields version, state, reason, release"][
-                0
-            ]
+            said["answer: it must be one record with the fields version, state, reason, release"][0]
             == "rejected"
         )
-        assert found["answer: a release is at most 32 MB long"][0] == "rejected"
+        assert said["answer: a release is at most 32 MB long"][0] == "rejected"
 
         # The same again, after one was killed: nothing is paid twice.
         made.kill("west-site", "liar-site", "giant-site")

@@ -1,4 +1,8 @@
-"""Killed, interrupted or crowded, a holder may waste budget but never overspends it, and no release is half-written."""
+"""Killed, interrupted or crowded, a holder may waste budget but never overspends it, and no release
+is half-written.
+
+Covers `tacit.holder.publish`, `tacit.holder.charge` and `tacit.holder.ledger`.
+"""
 
 import json
 import sqlite3

@@ -1,4 +1,7 @@
-"""Encoding against a slow, obvious reference, and what becomes of missing, odd and far-off values."""
+"""Encoding against a slow, obvious reference, and what becomes of missing, odd and far-off values.
+
+Covers `tacit.holder.encode`, `tacit.rows.design` and `tacit.rows.arrow`.
+"""
 
 import math
 from decimal import Decimal
@@ -9,26 +12,19 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from studies import agreed
 
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.statistics import statistics_of
 from tacit.rows.table import table_of
-from tacit.study import Study
 
 STEP = 2.0**-18
 SECRET = "SECRET7731"  # noqa: S105
 
 
 def study_of(features, **changes):
-    document = {
-        "name": "encode-test",
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "response": {"name": "y", "range": [0, 10]},
-        "features": features,
-    }
-    return Study.from_document(document | changes)
+    return agreed(features, **{"response": {"name": "y", "range": [0, 10]}} | changes)
 
 
 NUMERIC = [{"name": "a", "range": [-1, 1]}]
@@ -163,7 +159,9 @@ def test_statistics_with_typical_intervals_are_those_of_the_reference(form):
 
 
 def test_the_largest_entries_still_add_up_exactly():
-    """Whole blocks of rows at the largest entry there can be, where a sum of squares comes nearest to 2⁵³."""
+    """Whole blocks of rows at the largest entry there can be, where a sum of squares comes nearest
+    to 2⁵³.
+    """
     study = study_of(
         [{"name": "a", "range": [-4, 4], "typical": [-1, 1]}],
         intercept=False,
@@ -442,7 +440,6 @@ def test_booleans_are_the_levels_true_and_false(column):
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([0.5]),
         pa.array([b"0"]),
         pa.array([["0"]]),
         pa.array([{"a": "0"}]),
@@ -494,8 +491,6 @@ def test_booleans_and_unsigned_numbers_are_numbers(column):
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([SECRET]),
-        pa.array(["1"]),
         pa.array([b"1"]),
         pa.array([[1.0]]),
         pa.array([0], pa.date32()),

@@ -6,49 +6,51 @@ from typing import Annotated, Literal
 
 import typer
 
-from tacit.cli.options import Json, Probability
+from tacit.cli.options import (
+    AllowSimulated,
+    Json,
+    PosteriorFile,
+    Prior,
+    Probability,
+    TrustedKeys,
+)
+
+Releases = Annotated[
+    list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
+]
+MethodName = Annotated[
+    str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
+]
+Sampler = Annotated[
+    Literal["gradient", "metropolis"],
+    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+]
+NoiseVariance = Annotated[
+    float | None,
+    typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
+]
 
 
 def fit(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(help="Release files, release logs of streams, or folders of them."),
-    ],
+    releases: Releases,
     out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
-    method: Annotated[
-        str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
-    ] = None,
-    prior: Annotated[
-        str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")
-    ] = "weak",
+    method: MethodName = None,
+    prior: Prior = "weak",
     chains: Annotated[int, typer.Option(help="Chains of a sampler.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    sampler: Annotated[
-        Literal["gradient", "metropolis"],
-        typer.Option(
-            help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."
-        ),
-    ] = "gradient",
-    noise_variance: Annotated[
-        float | None,
-        typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
-    ] = None,
-    trusted_key: Annotated[
-        list[str] | None,
-        typer.Option(help="Public key: take releases signed by one of these only."),
-    ] = None,
+    sampler: Sampler = "gradient",
+    noise_variance: NoiseVariance = None,
+    trusted_key: TrustedKeys = None,
     *,
-    allow_simulated: Annotated[
-        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
-    ] = False,
+    allow_simulated: AllowSimulated = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
 
-    Methods: noise-aware (the default), exact-fixed-s, fixed-s-fast (computed); normal-x, fixed-s, bernstein-sheldon (sampled);
-    ada-ssp (a point). docs/methods.md says when which.
+    Methods: noise-aware (the default), exact-fixed-s, fixed-s-fast (computed); normal-x, fixed-s,
+    bernstein-sheldon (sampled); ada-ssp (a point). docs/methods.md says when which.
 
     Example: `tacit fit north.json south.json east.json --method fixed-s --out posterior.parquet`
     """
@@ -63,30 +65,39 @@ def fit(
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
     collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
     with draws_bar() as on_progress:
-        settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
+        settings = Settings(
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            seed=seed,
+            noise_variance=noise_variance,
+            sampler=sampler,
+            on_progress=on_progress,
+        )
         posterior = fit_collection(
             collection, method or DEFAULT_METHOD, prior=prior, settings=settings
         )
     posterior.save(out)
-    found = posterior.summary()
+    overview = posterior.summary()
     if as_json:
-        typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
+        typer.echo(json.dumps({"posterior": str(out)} | overview.to_dict()))
         return
     holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
     typer.echo(
         f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
     )
-    typer.echo(str(found))
+    typer.echo(str(overview))
     typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
 
 def summary(
-    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    posterior: PosteriorFile,
     probability: Probability = 0.9,
     units: Annotated[
         Literal["user", "scaled", "contrast"],
         typer.Option(
-            help="The user's units; the study's own; or the response's, over a feature's whole range."
+            help="The user's units; the study's own; "
+            "or the response's, over a feature's whole range."
         ),
     ] = "user",
     *,
@@ -98,5 +109,5 @@ def summary(
     """
     from tacit.analyst.posterior.posterior import Posterior
 
-    found = Posterior.load(posterior).summary(probability, units)
-    typer.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    overview = Posterior.load(posterior).summary(probability, units)
+    typer.echo(json.dumps(overview.to_dict()) if as_json else str(overview))

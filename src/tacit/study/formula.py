@@ -104,7 +104,7 @@ def _parse(formula: str, features: Mapping[str, Feature]) -> tuple[str, Scoped]:
         from formulaic.errors import FormulaicError
     except ImportError:
         raise StudyError(
-            "a formula needs formulaic: install it with pip install 'tacit[formula]'"
+            "a formula needs formulaic: install it with pip install 'tacit-dp[formula]'"
         ) from None
     try:
         parsed = Formula(formula, _context={"__formulaic_variables_available__": list(features)})

@@ -1,12 +1,12 @@
-"""The ServerApp: asks for a study, collects what comes, fits, and writes releases, posterior, summary and report into one folder.
+"""The ServerApp: asks for a study, collects what comes, fits, and writes all into one folder.
 
-Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the project; `out`, a folder
-on the SuperLink's machine; `least-holders`, `deadline` and `poll` in seconds; `method` and `prior`.
+Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the
+project; `out`, a folder on the SuperLink's machine; `least-holders`, `deadline` and `poll` in
+seconds; `method` and `prior`.
 """
 
 import json
 import logging
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,8 +22,8 @@ from tacit.analyst.report import write_report
 from tacit.errors import FederationError
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience, Standing
-from tacit.federation.server.gather import Terms, enough, gather
-from tacit.files import write_whole
+from tacit.federation.server.gather import Inquiry, enough, gather
+from tacit.files import read_toml, write_whole
 from tacit.release import Release
 from tacit.study import Study
 
@@ -47,7 +47,7 @@ def main(grid: Grid, context: Context) -> None:
 class Order:
     """What to run, how to fit it, and where results go."""
 
-    terms: Terms
+    inquiry: Inquiry
     out: Path
     method: str
     prior: str
@@ -57,14 +57,14 @@ class Order:
         """An order from a run's configuration; files are those of the project."""
         try:
             keys = str(config.get("holders", ""))
-            terms = Terms(
+            inquiry = Inquiry(
                 study=Study.load(project / str(config["study"])),
                 patience=Patience(float(config["deadline"]), float(config.get("poll", 30))),
                 least=int(config["least-holders"]),
                 keys=_keys(project / keys) if keys else None,
             )
             return cls(
-                terms,
+                inquiry,
                 Path(str(config["out"])),
                 str(config.get("method", "noise-aware")),
                 str(config.get("prior", "weak")),
@@ -77,11 +77,7 @@ class Order:
 
 def _keys(path: Path) -> dict[str, str]:
     """Public keys by holder's name, from a file with one `name = "key"` per line."""
-    try:
-        keys = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not valid TOML"
-        raise FederationError(f"cannot read the holders' keys {str(path)!r}: {reason}") from None
+    keys = read_toml(path, "the holders' keys", FederationError)
     if not keys or not all(isinstance(key, str) for key in keys.values()):
         raise FederationError(
             f'{str(path)!r} must hold one line  name = "public key"  for each holder'
@@ -93,14 +89,16 @@ def federate(grid: Grid, order: Order) -> Posterior:
     """Ask, collect, fit, and write everything."""
     (order.out / "releases").mkdir(parents=True, exist_ok=True)
     releases = (
-        _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
+        _summed(grid, order)
+        if order.inquiry.study.secure_sum is not None
+        else _gathered(grid, order)
     )
     keys = (
         None
-        if order.terms.keys is None or order.terms.study.secure_sum is not None
-        else order.terms.keys.values()
+        if order.inquiry.keys is None or order.inquiry.study.secure_sum is not None
+        else order.inquiry.keys
     )
-    collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
+    collection = collect(releases, allow_simulated=order.inquiry.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
@@ -111,20 +109,22 @@ def federate(grid: Grid, order: Order) -> Posterior:
 
 def _gathered(grid: Grid, order: Order) -> list[Release]:
     """Each holder's release."""
-    standings = gather(grid, order.terms, _say)
+    standings = gather(grid, order.inquiry, _say)
     for standing in standings:
-        if standing.found is not None:
-            standing.found.save(order.out / "releases" / f"{standing.node}.json")
+        if standing.document is not None:
+            standing.document.save(order.out / "releases" / f"{standing.node}.json")
     holders = {
-        standing.node: standing.found.holder for standing in standings if standing.found is not None
+        standing.node: standing.document.holder
+        for standing in standings
+        if standing.document is not None
     }
     _record(order, list(standings), holders)
-    return enough(standings, order.terms)
+    return enough(standings, order.inquiry)
 
 
 def _summed(grid: Grid, order: Order) -> list[Release]:
     """One release, of all holders' sum."""
-    under_way = Sum(grid, order.terms.study, order.terms.patience, _say)
+    under_way = Sum(grid, order.inquiry.study, order.inquiry.patience, _say)
     try:
         release = under_way.run()
     finally:
@@ -153,7 +153,11 @@ def _record(order: Order, standings: list[Standing[Any]], holders: dict[int, str
         }
         for standing in standings
     ]
-    record = {"study": order.terms.study.name, "study_hash": order.terms.study.hash, "nodes": nodes}
+    record = {
+        "study": order.inquiry.study.name,
+        "study_hash": order.inquiry.study.hash,
+        "nodes": nodes,
+    }
     write_whole(
         order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     )

@@ -1,0 +1,93 @@
+"""What a study lets be published, and how: the release form, its defaults, and secure sums."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from tacit.privacy.mechanism import Shape
+from tacit.records import Name, Record, must
+
+LARGEST_ENTRY = 4.0
+"""Largest entry of an encoded row after shrinking: it keeps sums of products exact
+(holder/encode.py)."""
+NEAR_SPHERE = 0.3
+"""Default row radius over the usual row, without an intercept: nearly every row is longer, and is
+put on the sphere."""
+NEAR_USUAL = 0.8
+"""The same with an intercept, which keeps rows from being short: a little under what even spread
+would give."""
+RESPONSE_SHARE = 0.8
+"""Default response bound without an intercept: a row of usual length is clipped where its response
+passes this share."""
+SQUARE_WEIGHT = 0.3
+"""Weight of y'y, against X'X, where it is not free: about two per cent more noise on the rest."""
+COUNT_WEIGHT = 1 / 8
+"""Weight of a noisy n against X'X: n is worth little noise, and so adds well under one per cent to
+all the rest."""
+EIGENVALUE_WEIGHT = 1 / 2
+"""Weight of the smallest eigenvalue against X'X: it adds under three per cent (replace-one) or
+seven (add-remove)."""
+MOST_AVERAGED = 64
+"""Largest group of averaged rows: products of two sums still fit into a block of exact sums
+(holder/averaging.py)."""
+LEAST_RADIUS = 1e-3
+"""Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small
+beside it."""
+MOST_HOLDERS = 1000
+"""Most holders of a secure sum."""
+
+Count = Literal["exact", "noisy", "withheld", "public"]
+PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{43}=$")]
+"""Ed25519, in base64."""
+
+
+class ReleaseForm(Record):
+    """What is published and how; defaults are functions of public quantities (docs/study.md)."""
+
+    noise: Shape = "frobenius"
+    row_radius: Annotated[float, Field(ge=LEAST_RADIUS, allow_inf_nan=False)] | None = None
+    response_bound: Annotated[float, Field(gt=1e-4, le=1)] | None = None
+    response_weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    response_square: bool | None = None
+    smallest_eigenvalue: bool = False
+    count: Count | None = None
+    average: Annotated[int, Field(ge=1, le=MOST_AVERAGED)] = 1
+
+
+class SecureSum(Record):
+    """A sum that is published in place of each holder's release: who takes part, what it survives.
+
+    `holders` names each holder's public key. At least `least` of them must stay to the end, and
+    the noise covers `colluding` of those, who may tell the server what they know.
+    """
+
+    holders: Annotated[dict[Name, PublicKey], Field(min_length=2, max_length=MOST_HOLDERS)]
+    least: Annotated[int, Field(ge=2)]
+    colluding: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        must(
+            self.colluding < self.least <= len(self.holders),
+            "secure_sum needs colluding < least, and least at most the number of holders",
+        )
+        must(
+            2 * self.least > len(self.holders) + self.colluding,
+            "secure_sum.least must be more than half of all holders and colluding ones together, "
+            "or a server could divide them",
+        )
+        must(
+            len(set(self.holders.values())) == len(self.holders),
+            "secure_sum.holders must each have a key of their own",
+        )
+        return self
+
+    @property
+    def threshold(self) -> int:
+        """How many holders must agree to unmask: so many that no two sums can both find as many."""
+        return (len(self.holders) + self.colluding) // 2 + 1
+
+    @property
+    def covering(self) -> int:
+        """How many honest holders' shares of noise there are at least."""
+        return self.least - self.colluding
