@@ -3,10 +3,12 @@
 Covers `tacit.cli.predict`, `tacit.cli.report`.
 """
 
+import csv
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -38,6 +40,48 @@ def test_predict_writes_a_row_for_each(tacit, house, posterior):
     assert found.num_rows == 200
     assert found.column_names[:3] == ["patient", "mean", "mean_sd"]
     assert found["mean"].null_count == 2
+
+
+FORMULAS = ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
+HARMLESS = ["north", "a=b", "'=1", "", "é"]
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_kept_texts_are_no_formulas_to_a_spreadsheet(tacit, house, posterior, dictionary):
+    """In a CSV file alone: a Parquet file has types, and -5 is a number in either."""
+    table = patients(np.random.default_rng(0), len(FORMULAS) + len(HARMLESS))
+    notes = pa.array(FORMULAS + HARMLESS)
+    table = table.append_column("note", notes.dictionary_encode() if dictionary else notes)
+    table = table.append_column("balance", pa.array(-np.arange(len(notes)) - 1))
+    pq.write_table(table, house / "new.parquet")
+    kept = ("--keep", "note", "--keep", "balance")
+    assert tacit("predict", posterior, "new.parquet", "--out", "p.csv", *kept)[0] == 0
+    with (house / "p.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["note"] for row in rows] == [f"'{text}" for text in FORMULAS] + HARMLESS
+    assert [row["balance"] for row in rows] == [str(-k - 1) for k in range(len(notes))]
+    assert tacit("predict", posterior, "new.parquet", "--out", "p.parquet", *kept)[0] == 0
+    assert pq.read_table(house / "p.parquet")["note"].to_pylist() == FORMULAS + HARMLESS
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_overwrites_predictions_and_nothing_else(tacit, house, posterior, suffix):
+    write_new_patients(house / "new.csv")
+    out = house / f"p{suffix}"
+    command = ("predict", posterior, "new.csv", "--out", out.name, "--keep", "patient")
+    assert tacit(*command)[0] == 0
+    assert tacit(*command)[0] == 0  # its own
+    out.write_bytes(b"")
+    assert tacit(*command)[0] == 0  # an empty one
+    write_new_patients(house / "other.csv")
+    for content in (b"not a table", (house / "other.csv").read_bytes(), b"\x00" * 100):
+        out.write_bytes(content)
+        code, _, err = tacit(*command)
+        assert code == 2
+        assert f"{out.name!r} exists already and holds no predictions" in err
+        assert out.read_bytes() == content
+    pq.write_table(pyarrow.csv.read_csv(house / "other.csv"), house / "q.parquet")
+    assert tacit("predict", posterior, "new.csv", "--out", "q.parquet")[0] == 2
 
 
 def test_predict_as_json(tacit, house, posterior):

@@ -128,7 +128,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
 
 
 def _table(forecasts: list["Forecast"]) -> str:
-    from tacit.cli.tables import text_table
+    from tacit.analyst.posterior.text_table import text_table
 
     rows = [["", *(f"epsilon = {each.epsilon:g}" for each in forecasts)]]
     for k, name in enumerate(forecasts[0].names):
@@ -136,7 +136,7 @@ def _table(forecasts: list["Forecast"]) -> str:
             f"{each.widths[k]:.3g} ({100 * each.privacy_share[k]:.0f} %)" for each in forecasts
         ]
         rows.append([name, *cells])
-    return text_table(rows, right=True)
+    return text_table(rows)
 
 
 def _answer(width: float, needed: float | None, spread: float | None) -> str:
