@@ -2,7 +2,7 @@
 
     python benchmarks [--quick] [--check] [--data DIR] [NAME ...]
 
-`accuracy` needs the UCI files in DIR and is left out without it. With --quick nothing is kept.
+`accuracy` and `real_tables` need the UCI files in DIR and are left out without it. With --quick nothing is kept.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from frame import RESULTS
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "__main__"})
-NEEDS_DATA = {"accuracy"}
+NEEDS_DATA = {"accuracy", "real_tables"}
 
 
 def main() -> None:
