@@ -6,14 +6,16 @@ bring.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import grams
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
+from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.posterior.pooled import precisions, spread_along
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
@@ -22,6 +24,9 @@ from tacit.privacy.mechanism import Noise
 from tacit.study import Study
 
 Array = NDArray[np.float64]
+
+EXPECTED_SHARE = 2.0
+"""ρ of the default prior (noise_aware/slopes.py) at which intervals are forecast."""
 
 
 def expected(
@@ -40,13 +45,26 @@ def expected(
     if study.secure_sum is not None:  # one release, of all rows
         rows = [sum(rows)]
         noise = None if epsilons is None else [_noise_of_sum(study, epsilons)]
-    evidence = _evidence(study, np.array(rows, dtype=float), gram, noise)
+    sizes = np.array(rows, dtype=float)
+    prior = _prior(_evidence(study, sizes, gram, None))
+    evidence = _evidence(study, sizes, gram, noise)
     return Posterior(
         study=study,
         method="noise-aware",
-        outcome=fit(evidence, Prior.weak(study.d), Settings(spread=spread)),
+        outcome=fit(evidence, prior, Settings(spread=spread)),
         contributions=(),
     )
+
+
+def _prior(exact: Evidence) -> Prior:
+    """The default prior of slopes as rows without noise would have it, the same for every ε.
+
+    What noise hides makes the default prior guess; more noise is then no reason for narrower
+    intervals.
+    """
+    weak = Prior.weak(exact.d)
+    covariance = slopes_of(exact, grams(exact), weak).covariance(EXPECTED_SHARE)
+    return replace(weak, covariance=covariance, by_spread=False)
 
 
 def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:

@@ -162,6 +162,7 @@ def trust(subject: Subject) -> Html:
         parts.append(_mixing(subject))
     parts += [
         _panels(subject),
+        paragraph("$sentence", sentence=subject.summary.estimand),
         paragraph("The numbers hold as far as these do:"),
         markup.listing(_assumptions(subject)),
     ]

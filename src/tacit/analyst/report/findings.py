@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tacit.analyst.methods.noise_aware.verdict import TOO_LITTLE
 from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
 from tacit.analyst.report import charts
@@ -117,6 +118,8 @@ def in_short(subject: Subject) -> Html:
     headlines = [headline(subject, *clear) for clear in _clearest(subject)]
     if not headlines and subject.summary.verdict is not Verdict.POINT:
         nothing = "No feature goes clearly with <b>$response</b>: every interval includes zero."
+        if TOO_LITTLE in subject.summary.caveat:
+            nothing = "The study is too small to tell what goes with <b>$response</b>."
         headlines = [html(nothing, response=subject.response)]
     verdict = "" if subject.sound else subject.summary.verdict.value
     warning = " ".join(filter(None, [verdict, subject.summary.caveat]))
