@@ -233,7 +233,7 @@ class Bars:
 
 
 COLUMNS = {"J": "d", "differ": "<10", "sizes": "<8", "epsilon": "g", "fits": "d"}
-COLUMNS |= dict.fromkeys(MEASURES, ".1%") | dict.fromkeys(MOST_WIDTH, ".3f")
+COLUMNS |= dict.fromkeys(MEASURES, ".1f%") | dict.fromkeys(MOST_WIDTH, ".3f")
 
 
 def missed_by(cell: Cell, bars: Bars) -> list[str]:

@@ -116,7 +116,7 @@ class Fit:
 def show_between(bench: Bench, fit: Fit) -> None:
     """Every coefficient: average, sd between holders, and that of exact statistics."""
     columns = {"coefficient": "<14", "average": ".2f", "sd between": ".2f", "5%": ".2f"}
-    columns |= {"95%": ".2f", "I2": ".0%", "exact sd": ".2f"}
+    columns |= {"95%": ".2f", "I2": ".0f%", "exact sd": ".2f"}
     table = bench.table(f"{fit.name} at {fit.epsilon:g}", columns)
     mean = fit.posterior.mean("contrast")
     for k, one in enumerate(fit.posterior.holders(units="contrast").between):
@@ -155,7 +155,7 @@ def exact_of(
 def show_own(bench: Bench, fits: list[Fit]) -> None:
     """How far large holders' own coefficients lie from exact ones."""
     ways = ("drawn to the average", "each alone", "all alike")
-    columns = {"holders": "<10", "epsilon": "g"} | dict.fromkeys(ways, ".2f") | {"held": ".0%"}
+    columns = {"holders": "<10", "epsilon": "g"} | dict.fromkeys(ways, ".2f") | {"held": ".0f%"}
     table = bench.table("own", columns)
     for fit in fits:
         holders = fit.posterior.holders(units="contrast")
