@@ -2,8 +2,8 @@
 
 Every file NAME.csv or NAME.csv.gz of a folder is a table of numbers without a header, response
 last. Public ranges are those of the data (`ranges`); or, beside them, each feature has a typical
-interval, mean ± √3 sd within its range, as a first stage finds it (`typical`). Columns that
-depend linearly on earlier ones are left out. δ = 1e-6, replace-one, everything else at its defaults.
+interval, mean ± √3 sd within its range, as a first stage finds it (`typical`). Columns that depend
+linearly on earlier ones are left out. δ = 1e-6, replace-one, everything else at its defaults.
 
 Loss: (θ − b)'X'X(θ − b) over the variance that least squares b explains, both over the whole table;
 θ is the posterior mean from a release of the table. Median over runs, with the study's rows planned
@@ -19,10 +19,10 @@ Bars (--check), for each way to state ranges:
 - with planned rows no table with more than 1,000 rows loses over 2 % at ε = 100; the geometric
   mean over tables is no larger than without a plan at ε = 1, and 1.2 times smaller at ε = 10 (1.5
   times with typical intervals), less a tenth for chance; no table's loss rises with ε.
-- coverage over all tables lies between 86 and 94 % at each ε, predictive coverage between 88 and 94.
+- coverage over all tables lies between 86 and 94 % at each ε, that of predictions between 88 and 94.
 - no table covers over five points less than HC3, with two standard errors of grace.
 
-    python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
+python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
 """
 
 import math
