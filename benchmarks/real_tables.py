@@ -19,7 +19,7 @@ Bars (--check), for each way to state ranges:
 - with planned rows no table with more than 1,000 rows loses over 2 % at ε = 100; the geometric
   mean over tables is no larger than without a plan at ε = 1, and 1.2 times smaller at ε = 10 (1.5
   times with typical intervals), less a tenth for chance; no table's loss rises with ε.
-- coverage over all tables lies between 86 and 94 % at each ε, that of predictions between 88 and 94.
+- coverage over all tables lies between 86 and 94 % at each ε, predictive between 88 and 94.
 - no table covers over five points less than HC3, with two standard errors of grace.
 
 python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
