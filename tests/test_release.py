@@ -186,8 +186,10 @@ CORRUPTIONS = [
     (
         ["study_hash"],
         "sha256:0",
-        ("the document: study_hash does not match the study inside the release: "
-        "one of them was changed"),
+        (
+            "the document: study_hash does not match the study inside the release: "
+            "one of them was changed"
+        ),
     ),
     (
         ["study", "name"],

@@ -12,9 +12,9 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tacit.analyst.posterior.diagnostics import Verdict
 
 import tacit
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError

@@ -22,6 +22,12 @@ def predict(
         Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")
     ],
     probability: Probability = 0.9,
+    holder: Annotated[
+        str | None,
+        typer.Option(
+            help="Predict for this holder's own rows, or for a `new` holder; else for the average."
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +58,9 @@ def predict(
     kept = keep or []
     table = table_for(fitted, data, kept)
     with rows_bar(table.rows) as on_rows:
-        tally = predict_to(out, fitted, table, probability, keep=kept, on_rows=on_rows)
+        tally = predict_to(
+            out, fitted, table, probability, holder=holder, keep=kept, on_rows=on_rows
+        )
     if as_json:
         facts = {
             "predictions": str(out),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.records import must
-from tacit.study.form import LARGEST_ENTRY, LEAST_RADIUS
+from tacit.study.form import LEAST_RADIUS
 
 if TYPE_CHECKING:
     from tacit.study.study import Study
@@ -91,8 +91,8 @@ def _check_release(study: "Study") -> None:
         "release.response_weight must lie within a factor 1000 of row_radius / response_bound",
     )
     must(
-        all(min(study.row_radius, each.longest) <= LARGEST_ENTRY for each in study.products),
-        f"release.row_radius must be at most {LARGEST_ENTRY:g} "
+        study.largest_entry <= study.most_entry,
+        f"release.row_radius must be at most {study.most_entry:g} "
         "where a range is that many times wider than typical",
     )
     must(

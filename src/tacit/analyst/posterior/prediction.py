@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.frames import frame_class
+from tacit.analyst.posterior.holders import at_holder
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import PosteriorError, TableError
 from tacit.files import whole_file
@@ -176,9 +177,11 @@ def _variances(matrix: Array, covariance: Array) -> Array:
     return variances
 
 
-def predict(posterior: Posterior, source: object, interval: float) -> Predictions:
+def predict(
+    posterior: Posterior, source: object, interval: float, holder: str | None = None
+) -> Predictions:
     """Predict every row of a table that fits into memory."""
-    predictor = Predictor(posterior, interval)
+    predictor = Predictor(at_holder(posterior, holder), interval)
     batches = [predictor.batch(batch) for batch in table_for(posterior, source).batches()]
     schema = pa.schema([(name, pa.float64()) for name in FIELDS])
     return Predictions(arrow=pa.Table.from_batches(batches, schema))
@@ -190,6 +193,7 @@ def predict_to(
     source: object,
     interval: float = 0.9,
     *,
+    holder: str | None = None,
     keep: Sequence[str] = (),
     on_rows: Callable[[int], None] = lambda _rows: None,
 ) -> RowCounts:
@@ -205,7 +209,7 @@ def predict_to(
         raise TableError(
             f"keep: {min(taken)!r} is the name of a prediction; rename that column of the table"
         )
-    predictor = Predictor(posterior, interval)
+    predictor = Predictor(at_holder(posterior, holder), interval)
     table = table_for(posterior, source, keep)
     with whole_file(path) as file, _writer(path.suffix, file) as write:
         for batch in table.batches():
