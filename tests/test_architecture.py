@@ -1,7 +1,11 @@
-"""Folders are the trust boundary: what may import what, and what the holder's side costs to load."""
+"""Folders are the trust boundary: what may import what, and what each side costs to load.
+
+Covers `tacit`.
+"""
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -37,33 +41,9 @@ MAY_IMPORT = {
     "analyst": DOCUMENTS | {"rows", "analyst"},
 }
 OUTSIDE = {
-    "os",
-    "io",
-    "sys",
-    "pathlib",
-    "sqlite3",
-    "socket",
-    "ssl",
-    "http",
-    "urllib",
-    "subprocess",
-    "shutil",
-    "tempfile",
-    "glob",
-    "json",
-}
-OUTSIDE |= {
-    "pickle",
-    "csv",
-    "logging",
-    "mmap",
-    "requests",
-    "httpx",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "typer",
-    "rich",
+    *("os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess"),
+    *("shutil", "tempfile", "glob", "json", "pickle", "csv", "logging", "mmap"),
+    *("requests", "httpx", "pyarrow", "pandas", "polars", "typer", "rich"),
 }
 
 
@@ -73,7 +53,7 @@ def place(path):
 
 
 def imports(tree, package):
-    """Every module that a file imports anywhere in it, late imports and modules named in strings included."""
+    """Every module that a file imports anywhere, late or by a name in a string."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -101,7 +81,7 @@ def imports_of(path):
 
 
 def parts_of(names):
-    """Which parts of the package these modules belong to; `from tacit import publish` is an import of its home."""
+    """Which parts of the package these modules belong to; a name of `tacit` belongs to its home."""
     homes = [tacit._HOMES.get(name.removeprefix("tacit."), name) for name in names]
     return {home.split(".")[1] for home in homes if home.startswith("tacit.")}
 
@@ -170,7 +150,7 @@ HALVES = {"client": "analyst", "server": "holder"}
 
 
 def half_of(path):
-    """Which half a file of the federation belongs to: that of its folder, or in a secure sum of its name."""
+    """Which half a file of the federation belongs to, by its folder; in a secure sum by its name."""
     folder, *rest = path.relative_to(SOURCE / "federation").parts
     if folder == "secure_sum":
         return {"holder.py": "client", "server.py": "server"}.get(rest[0])
@@ -213,6 +193,48 @@ def test_data_never_names_code(path):
     assert not calls & {"exec", "eval", "__import__"}
 
 
+FLAGGED = {"cli", "demo", "federation"}
+"""Parts that speak to somebody at a command line."""
+
+
+def strings(tree):
+    """Every string of a file but docstrings, the pieces of an f-string joined."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in documentation:
+            yield node.value
+
+
+def test_the_library_does_not_speak_of_options_of_the_command_line():
+    """What it refuses is refused to a program too, which has no --again to give."""
+    told = [
+        f"{relative(path)}: {text!r}"
+        for path in FILES
+        if place(path) not in FLAGGED
+        for text in strings(ast.parse(path.read_text(encoding="utf-8")))
+        if re.search(r"(^|[\s`(])--[a-z]", text)
+    ]
+    assert not told, "\n".join(told)
+
+
+def test_the_page_of_the_design_draws_the_tree_that_is_there():
+    """Its first block of text that names `src/tacit/` lists every folder, and no other."""
+    page = (REPOSITORY / "docs" / "design.md").read_text(encoding="utf-8")
+    trees = [
+        block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "tacit/" in block
+    ]
+    assert trees, "docs/design.md must draw the tree of src/tacit in a block of text"
+    drawn = set(re.findall(r"([a-z_]+)/", trees[0])) - {"src", "tacit"}
+    there = {path.name for path in SOURCE.rglob("*") if path.is_dir() and list(path.glob("*.py"))}
+    assert drawn == there
+
+
 # What is loaded when.
 
 HEAVY = {
@@ -236,7 +258,8 @@ HEAVY = {
 
 def loaded(code):
     """Top-level packages that are loaded after running some code in a new interpreter."""
-    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    names = "{name.split('.')[0] for name in sys.modules}"
+    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted({names})))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -275,7 +298,11 @@ def test_the_default_fit_loads_no_heavy_package(tmp_path):
     )
     simulate(study, np.ones((9, 1)), np.random.default_rng(0), holder="h").save(tmp_path / "h.json")
     folder = str(tmp_path)
-    code = f"import tacit; tacit.fit(tacit.collect([{folder!r}], allow_simulated=True)).save({folder!r} + '/posterior.parquet')"
+    code = f"""
+import tacit
+collection = tacit.collect([{folder!r}], allow_simulated=True)
+tacit.fit(collection).save({folder!r} + "/posterior.parquet")
+"""
     assert not loaded(code) & HEAVY
 
 

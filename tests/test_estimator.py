@@ -1,4 +1,7 @@
-"""The scikit-learn face: its own checks, what a fit spends, predictions that know their error."""
+"""The scikit-learn face: its own checks, what a fit spends, predictions that know their error.
+
+Covers `tacit.estimator`, `tacit.budget`.
+"""
 
 import copy
 import pickle

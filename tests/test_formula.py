@@ -1,4 +1,8 @@
-"""Formulas: what they span against Formulaic's own design, their coefficients against least squares, and what is refused."""
+"""Formulas: what they span, against Formulaic's own design, their coefficients, what is refused.
+
+Covers `tacit.study.formula`, `tacit.study.terms`, `tacit.study.expansion`,
+`tacit.study.transforms`.
+"""
 
 import math
 import subprocess
@@ -97,7 +101,7 @@ def our_design(study, frame):
 
 
 def same_space(first, second):
-    """Whether two designs have the same columns up to a linear map, by what each leaves of the other."""
+    """Two designs have the same columns up to a linear map, by what each leaves of the other."""
     first, second = (design / np.linalg.norm(design, axis=0) for design in (first, second))
     assert (
         np.linalg.matrix_rank(first)
@@ -145,7 +149,7 @@ def test_random_formulas_span_what_formulaics_do(seed):
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_users_units_predict_what_the_encoded_columns_do(formula):
-    """The matrix of units takes encoded columns to the formula's own: X̃θ = Xβ for any θ, to rounding."""
+    """The matrix of units takes encoded columns to the formula's own: X̃θ = Xβ, to rounding."""
     study, frame = study_of(formula), rows(2)
     units = user_units(study)
     assert not any("implied" in name for name in units.names)
@@ -182,7 +186,10 @@ def column(name, frame):
 
 @pytest.mark.parametrize("formula", [formula for formula in FORMULAS if "exp" not in formula])
 def test_without_noise_coefficients_are_those_of_least_squares(formula):
-    """Exact statistics, a flat prior and no shrinking: the mean in the user's units is `lm` on the raw columns, to the grid's rounding."""
+    """Exact statistics, a flat prior, no shrinking: the mean is `lm` on the raw columns.
+
+    In the user's units, and to the grid's rounding.
+    """
     study, frame = study_of(formula, release={"row_radius": 30.0}), rows(3, 4000)
     raw = np.column_stack([column(name, frame) for name in user_units(study).names])
     rng = np.random.default_rng(4)
@@ -223,7 +230,10 @@ def _image(study):
 
 
 def test_private_coefficients_cover_those_of_the_raw_formula():
-    """Three holders at epsilon 2: each raw coefficient within 4 posterior sds, which a calibrated posterior misses once in 2,500."""
+    """Three holders at epsilon 2: each raw coefficient lies within 4 posterior sds.
+
+    A calibrated posterior misses that once in 2,500.
+    """
     study = study_of("days ~ age * sex + poly(bmi, 2)", epsilon=2.0)
     truth = {
         "(intercept)": 4.0,
@@ -264,7 +274,10 @@ def test_predictions_and_reports_of_a_formula():
 
 
 def test_a_study_by_hand_says_what_centring_implies():
-    """A centred product without its main effects: what it adds to them is named, and predictions in either units agree."""
+    """A centred product without its main effects: what it adds to them is named.
+
+    Predictions in either units agree.
+    """
     document = study_of("days ~ age + sex + age:bmi").document() | {
         "terms": [{"product": ["age", "bmi"]}, {"product": ["sex"]}]
     }
@@ -403,7 +416,8 @@ def test_a_release_is_published_and_read_without_formulaic(tmp_path):
 import sys
 sys.modules["formulaic"] = None
 import tacit
-release = tacit.publish(tacit.Study.load("study.toml"), "rows.csv", holder="north", ledger="ledger.db")
+study = tacit.Study.load("study.toml")
+release = tacit.publish(study, "rows.csv", holder="north", ledger="ledger.db")
 print(len(tacit.fit(tacit.collect([release])).names()))
 try:
     tacit.Study.from_formula("days ~ age", {"days": (0, 1), "age": (0, 1)}, epsilon=1.0, delta=1e-6)
@@ -435,7 +449,10 @@ def test_a_formula_can_be_planned():
 
 
 def test_terms_take_the_typical_intervals_of_a_first_stage():
-    """The second study keeps the terms; each follows its feature's typical interval, and rows still add up exactly."""
+    """The second study keeps the terms; each follows its feature's typical interval.
+
+    Rows still add up exactly.
+    """
     columns = {"days": (1, 30), "income": (1, 1e6), "age": (0, 1000), "sex": ["female", "male"]}
     study = Study.from_formula(
         "days ~ age * sex + poly(age, 3) + log(income)",

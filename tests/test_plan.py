@@ -1,4 +1,7 @@
-"""The planner's forecast against simulation, and its answer to "which epsilon?"."""
+"""The planner's forecast against simulation, and its answer to "which epsilon?".
+
+Covers `tacit.plan`.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +32,7 @@ def study_of(**fields: object) -> tacit.Study:
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_the_forecast_is_within_15_percent_of_simulation(epsilon, relation):
-    """Ten simulations: widths vary by 2 to 5 %, so their mean is known to 1.5 %; seeds are fixed."""
+    """Ten simulations: widths vary by 2 to 5 %, so their mean is known to 1.5 %; seeds fixed."""
     study, rows = study_of(epsilon=epsilon, relation=relation), [8000, 3000]
     widths = []
     for seed in range(10):

@@ -1,4 +1,7 @@
-"""The release: what it holds, that it reads back as written, and that every corruption has its own sentence."""
+"""The release: what it holds, that it reads back as written, a sentence for every corruption.
+
+Covers `tacit.release.document`, `tacit.release.statistics`, `tacit.files`.
+"""
 
 import copy
 import json
@@ -183,7 +186,8 @@ CORRUPTIONS = [
     (
         ["study_hash"],
         "sha256:0",
-        "the document: study_hash does not match the study inside the release: one of them was changed",
+        "the document: study_hash does not match the study inside the release: "
+        "one of them was changed",
     ),
     (
         ["study", "name"],

@@ -1,4 +1,7 @@
-"""Signatures: any change to a signed release is found."""
+"""Signatures: any change to a signed release is found.
+
+Covers `tacit.release.signature`.
+"""
 
 import base64
 import json

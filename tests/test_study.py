@@ -1,4 +1,8 @@
-"""The study: defaults, a hash that is stable and tells everything apart, and one sentence for every wrong field."""
+"""The study: defaults, a hash that tells everything apart, and a sentence for every wrong field.
+
+Covers `tacit.study.study`, `tacit.study.form`, `tacit.study.rules`, `tacit.study.columns`,
+`tacit.study.grid`, `tacit.study.toml`.
+"""
 
 import copy
 import itertools
@@ -148,7 +152,10 @@ def test_whole_numbers_are_numbers():
 
 
 def test_the_hash_of_the_demonstration_never_changes():
-    """A different value here means that releases already published no longer fit their studies: raise the version instead."""
+    """A different value here means that published releases no longer fit their studies.
+
+    Raise the version instead.
+    """
     assert (
         Study.from_toml(DEMONSTRATION).hash
         == "sha256:758fcfe869fddcb0d30e15efb994f1d2814680d88ad54675cc74b3b298c51270"

@@ -65,4 +65,4 @@ def refuse_unwritable(path: str | Path) -> None:
 def refuse_overwriting(out: str | Path, read: Iterable[str | Path]) -> None:
     """Find out, before anything is done, that `out` is also read, or a ledger or key in use."""
     if Path(out).resolve() in {Path(path).resolve() for path in read}:
-        raise ReleaseError(f"--out {str(out)!r} would overwrite what is read: choose another")
+        raise ReleaseError(f"{str(out)!r} would overwrite what is read: choose another file")

@@ -82,22 +82,12 @@ def exact(study: Study, table: object) -> Evidence:
     """
     statistics = statistics_of(study, table_of(table, study).batches())
     gram = statistics.floats()
-    average = study.release.average
-    none = np.zeros(1)
-    return Evidence(
+    return Evidence.of(
+        study,
+        None,
         grams=gram[None, :-1, :-1],
         moments=gram[None, :-1, -1],
-        gram_sd=none,
-        off_diagonal_sd=none,
-        moment_sd=none,
-        counts=np.array([statistics.n / average]),
-        count_sd=none,
+        rows=[statistics.n],
         squares=gram[None, -1, -1],
-        square_sd=none,
-        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1].astype(float),
-        eigenvalue_sd=none,
-        intercept=study.intercept,
-        average=average,
-        whole_rows=study.whole_rows,
-        delta=study.delta,
+        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1],
     )

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tacit.analyst.posterior.diagnostics import Verdict
 
 import tacit
-from tacit.analyst.posterior.diagnostics import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError
@@ -169,7 +169,7 @@ class TestRefusals:
 
 class TestPriorFile:
     def test_a_table_overrides_the_named_prior(self, tmp_path):
-        from tacit.analyst.prior_file import load_prior
+        from tacit.analyst.prior import load_prior
 
         path = tmp_path / "prior.toml"
         path.write_text(
@@ -191,7 +191,7 @@ class TestPriorFile:
         ],
     )
     def test_wrong_tables_get_one_sentence(self, tmp_path, text, complaint):
-        from tacit.analyst.prior_file import load_prior
+        from tacit.analyst.prior import load_prior
 
         path = tmp_path / "prior.toml"
         path.write_text(text, encoding="utf-8")

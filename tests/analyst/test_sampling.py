@@ -143,7 +143,7 @@ from tacit.analyst.methods import method_named
 from tacit.errors import MethodError
 try: method_named("fixed-s")
 except MethodError as error: print(error)"""
-    assert run_python(code).endswith("pip install 'tacit[sampling]'")
+    assert run_python(code).endswith("pip install 'tacit-dp[sampling]'")
 
 
 @pytest.mark.parametrize("configured", [False, True])

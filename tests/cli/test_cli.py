@@ -1,10 +1,16 @@
-"""Every command of a holder as a user gives it: what it prints and where, its exit code, and what it leaves behind."""
+"""Every command of a holder as a user gives it: what it prints, its exit code, what it leaves.
+
+Covers `tacit.cli.publish`, `tacit.cli.study`, `tacit.cli.study_template`, `tacit.cli.ledger`,
+`tacit.cli.key`, `tacit.cli.demo`, `tacit.cli.plan`, `tacit.cli.tables`, `tacit.study.words`,
+`tacit.demo.hospitals`, `tacit.demo.airlines`.
+"""
 
 import json
 import re
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from house import ROWS
@@ -329,14 +335,17 @@ def test_publish_writes_a_release_and_says_what_it_cost(tacit, house):
     code, out, err = tacit(*PUBLISH)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "north.json: the release of 'north' for study 'length-of-stay'; this file, and nothing else, may leave the house",
+        "north.json: the release of 'north' for study 'length-of-stay'; "
+        "this file, and nothing else, may leave the house",
         f"paid: epsilon = 1 at delta = 1e-06, by data set 'default' in {house / 'ledger.db'}",
         "spent in all: epsilon = 1; left: 0 of 1",
     ]
     release = Release.load(house / "north.json")
     assert (release.holder, release.n, release.simulated) == ("north", 4, False)
     assert release.mechanism.startswith("discrete Gaussian, OpenDP")
-    assert files(house) == {"study.toml", "table.csv", "ledger.db", "north.json"}
+    assert files(house) == {
+        *("study.toml", "table.csv", "ledger.db", "ledger.db.head", "north.json"),
+    }
     assert stat.S_IMODE((house / "north.json").stat().st_mode) == 0o644
 
 
@@ -384,7 +393,7 @@ def test_local_diagnostics_go_to_the_error_stream_alone(tacit, house, as_json):
 def test_a_second_release_needs_again_and_budget(tacit, house):
     assert tacit(*PUBLISH)[0] == 0
     first = (house / "north.json").read_bytes()
-    assert "--again pays for a new one" in refused(tacit(*PUBLISH))
+    assert "`again` pays for a new one" in refused(tacit(*PUBLISH))
     assert "has epsilon = 0 at delta = 1e-06 left of its limit 1: nothing was published" in refused(
         tacit(*PUBLISH, "--again")
     )
@@ -455,8 +464,12 @@ def test_a_folder_that_may_not_be_written_is_found_before_paying(tacit, house, m
 
 
 def test_a_release_that_could_not_be_written_is_not_lost(tacit, house, monkeypatch):
-    def full(*_arguments, **_options):
-        raise OSError(28, "No space left on device")
+    make = tempfile.mkstemp
+
+    def full(*, prefix, **options):
+        if prefix.startswith(".north.json"):
+            raise OSError(28, "No space left on device")
+        return make(prefix=prefix, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.mkstemp", full)
@@ -464,6 +477,18 @@ def test_a_release_that_could_not_be_written_is_not_lost(tacit, house, monkeypat
     assert not (house / "north.json").exists()
     assert tacit("ledger", "export", 1, "--out", "north.json")[0] == 0
     assert Release.load(house / "north.json").holder == "north"
+
+
+def test_a_full_disk_after_the_charge_costs_nothing(tacit, house, monkeypatch):
+    def full(**_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.mkstemp", full)
+        assert "No space left on device" in refused(tacit(*PUBLISH))
+    code, out, _ = tacit(*PUBLISH)
+    assert code == 0
+    assert "spent in all: epsilon = 1;" in out
 
 
 # ledger.
@@ -549,7 +574,9 @@ def test_ledger_refusals(tacit, house):
     )
     assert "cannot write" in refused(tacit("ledger", "export", 1, "--out", "absent/again.json"))
     assert "cannot be used" in refused(tacit("ledger", "show", "--ledger", "table.csv"))
-    assert files(house) == {"study.toml", "table.csv", "ledger.db", "north.json"}
+    assert files(house) == {
+        *("study.toml", "table.csv", "ledger.db", "ledger.db.head", "north.json"),
+    }
 
 
 # key.

@@ -1,4 +1,7 @@
-"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them."""
+"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them.
+
+Covers `tacit.cli.fit`, `tacit.cli.plan`.
+"""
 
 import json
 import subprocess

@@ -1,6 +1,7 @@
-"""Broken studies, tables, releases and ledgers: one sentence and exit code 2, no traceback, no value, nothing half-written.
+"""Broken studies, tables, releases and ledgers: one sentence, exit code 2, nothing half-written.
 
-Cells of the tables hold recognisable tokens; none may come out in a message, or in any file but the table itself.
+Covers `tacit.errors`, `tacit.records`, `tacit.cli`. Cells of the tables hold recognisable tokens;
+none may come out in a message, or in any file but the table itself.
 """
 
 import contextlib

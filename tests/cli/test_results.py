@@ -1,4 +1,7 @@
-"""`tacit predict` and `tacit report` as a user runs them."""
+"""`tacit predict` and `tacit report` as a user runs them.
+
+Covers `tacit.cli.predict`, `tacit.cli.report`.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Two stages through the command line: scales at two holders, the second study, its releases, and not a third."""
+"""Two stages through the command line: scales, the second study, its releases, and not a third.
+
+Covers `tacit.cli.scales`.
+"""
 
 import json
 import sys

@@ -1,4 +1,8 @@
-"""`tacit stream` and `tacit follow` as real processes with real pipes: in time, ended, killed, and searched for what they should forget."""
+"""`tacit stream` and `tacit follow` as real processes: in time, ended, killed, and searched.
+
+Covers `tacit.cli.stream`, `tacit.cli.follow`. Pipes are real; what a stream should forget is looked
+for in its memory.
+"""
 
 import json
 import os

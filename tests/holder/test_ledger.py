@@ -186,7 +186,7 @@ def test_a_published_study_is_refused_unless_again(tmp_path):
     publish(STUDY, ROWS, holder="north", ledger=ledger)
     with pytest.raises(
         LedgerError,
-        match=r"already, as charge 1: `tacit ledger export 1` .* --again pays for a new one",
+        match=r"already, as charge 1: `tacit ledger export 1` .* `again` pays for a new one",
     ):
         publish(STUDY, ROWS, holder="north", ledger=ledger)
     assert len(account(ledger, "default").charges) == 1

@@ -22,6 +22,8 @@ from tacit.study import Study
 TrustedKeys = Mapping[str, str] | Iterable[str]
 """Each holder's public key in base64."""
 KEY_LETTERS = 44
+MOST_NAMED = 5
+"""Holders that a collection's short form names."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,28 @@ class Collection:
     @cached_property
     def evidence(self) -> Evidence:
         """The releases as arrays, holder by holder."""
-        releases, average = self.releases, self.study.release.average
-        return Evidence(
+        releases = self.releases
+        return Evidence.of(
+            self.study,
+            [release.noise for release in releases],
             grams=np.array([release.gram for release in releases]),
             moments=np.array([release.moment for release in releases]),
-            gram_sd=np.array([release.noise.xtx_diagonal for release in releases]),
-            off_diagonal_sd=np.array([release.noise.xtx_off_diagonal for release in releases]),
-            moment_sd=np.array([release.noise.xty for release in releases]),
-            counts=_column([release.n for release in releases], average),
-            count_sd=_column([release.noise.count for release in releases], average),
+            rows=_column([release.n for release in releases]),
             squares=_column([release.yty for release in releases]),
-            square_sd=_column([release.noise.yty for release in releases]),
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
-            eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
-            intercept=self.study.intercept,
-            average=average,
-            whole_rows=self.study.whole_rows,
-            delta=self.study.delta,
         )
+
+    def __repr__(self) -> str:
+        holders = [release.holder for release in self.releases]
+        named = ", ".join(holders[:MOST_NAMED]) + (", …" if len(holders) > MOST_NAMED else "")
+        count = "1 release" if len(holders) == 1 else f"{len(holders)} releases"
+        return f"<Collection of {count} for {self.study.name!r}: {named}>"
+
+    def _repr_html_(self) -> str:
+        """The releases in a table, as a notebook shows them."""
+        from tacit.analyst.report.notebook import collection_html
+
+        return collection_html(self)
 
 
 def collect(
@@ -116,7 +122,7 @@ def check_origin(
     ):
         raise ReleaseError(
             f"the release of {simulated[0]!r} is simulated and protects nobody: "
-            "allow it with --allow-simulated (allow_simulated=True)"
+            "allow it with allow_simulated=True"
         )
     if trusted_keys is not None:
         _check_keys(releases, keys_by_holder(trusted_keys))
@@ -125,6 +131,10 @@ def check_origin(
 def _load(source: str | Path | Release) -> list[Release | Entry]:
     if isinstance(source, Release):
         return [source]
+    if not isinstance(source, (str, Path)):
+        raise ReleaseError(
+            f"releases are given as documents, paths or release logs; got {type(source).__name__}"
+        )
     files = release_files(source)
     return [
         release
@@ -210,6 +220,9 @@ def _named_key(text: str) -> tuple[str, str]:
 
 def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> None:
     for release in releases:
+        if isinstance(release, Release) and release.study.secure_sum is not None:
+            _check_sum(release, trusted)
+            continue
         signer = None if release.signature is None else release.signature.public_key
         if release.holder not in trusted:
             raise SignatureError(
@@ -221,7 +234,18 @@ def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> No
             )
 
 
-def _column(
-    values: list[int | float | None] | list[float | None], unit: float = 1.0
-) -> NDArray[np.float64] | None:
-    return None if values[0] is None else np.array(values, dtype=float) / unit
+def _check_sum(release: Release, trusted: Mapping[str, str]) -> None:
+    """A secure sum counts if enough of its holders signed it, each with its trusted key."""
+    from tacit.release.attestation import attesting
+
+    for holder, key in attesting(release).items():
+        if trusted.get(holder) != key:
+            raise SignatureError(
+                f"the secure sum is signed by {holder!r} with another key than its trusted one, "
+                f"or none was given: name it as {holder}=KEY"
+            )
+
+
+def _column(values: Sequence[float | None]) -> NDArray[np.float64] | None:
+    """What every release holds of a part, or none."""
+    return None if values[0] is None else np.array(values, dtype=float)

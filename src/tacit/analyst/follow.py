@@ -1,7 +1,8 @@
 """Follow: a posterior that stays current while holders' streams go on.
 
-New lines of each log are added to its stream's sums, and the posterior is computed from the sums: the cost of a batch does not depend
-on how many came before. The result is that of `fit` over the same logs, by the same method.
+New lines of each log are added to its stream's sums, and the posterior is computed from the sums:
+the cost of a batch does not depend on how many came before. The result is that of `fit` over the
+same logs, by the same method.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,12 @@ from tacit.analyst.collection import (
     keys_by_holder,
 )
 from tacit.analyst.fit import DEFAULT_METHOD, fit
+from tacit.analyst.methods import method_named
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import MethodError, ReleaseError
 from tacit.release.log import LogReader, is_log
-
-COMPUTED = ("noise-aware", "exact-fixed-s", "fixed-s-fast")
-"""Methods that answer at once; a sampler would not keep up."""
 
 
 class Follower:
@@ -37,16 +36,19 @@ class Follower:
         allow_simulated: bool = False,
         trusted_keys: TrustedKeys | None = None,
     ) -> None:
-        if method not in COMPUTED:
+        if not method_named(method).computed:
             raise MethodError(
-                f"method must be one of {', '.join(COMPUTED)} to follow a stream: `tacit fit` takes the others over the same log"
+                f"{method} draws samples, which would not keep up with a stream: choose a method "
+                f"that computes, such as {DEFAULT_METHOD}, or `tacit fit` over the same log"
             )
         for log in logs:
             if not is_log(log):
                 raise ReleaseError(
-                    f"{str(log)!r} is not a release log that can be read: give what `tacit stream --log` writes"
+                    f"{str(log)!r} is not a release log that can be read: "
+                    "give what `tacit stream --log` writes"
                 )
-        self._method, self._prior = method, prior
+        self._method = method
+        self._prior = prior
         self._allow_simulated = allow_simulated
         self._trusted_keys = None if trusted_keys is None else keys_by_holder(trusted_keys)
         self._readers = [LogReader(log) for log in logs]

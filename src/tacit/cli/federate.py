@@ -12,6 +12,7 @@ from tacit.errors import FederationError
 if TYPE_CHECKING:
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Request
+    from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
 PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
@@ -54,7 +55,7 @@ def keys(
 
     Example: `tacit federate keys --out /etc/tacit`
     """
-    from tacit.federation.keys import write_keys
+    from tacit.federation.keys import fingerprint, write_keys
 
     made = write_keys(out)
     typer.echo(f"{made.node}, {made.sign}, {made.secret}: keep them")
@@ -62,6 +63,7 @@ def keys(
     typer.echo(
         f"public key of releases: {made.sign_public} (give it to the analyst, for holders.toml)"
     )
+    typer.echo(f"its fingerprint, to be read out: {fingerprint(made.sign_public)}")
 
 
 @app.command()
@@ -107,12 +109,30 @@ def _policy_words(policy: "Policy") -> str:
         "budget": f"{each}; {in_all}",
         "rows": few if policy.least_rows else "any number",
         "approval": _approval(policy),
-        "signed": f"with {policy.key}"
-        if policy.key
-        else "no: anybody could claim to be this holder",
+        "peers": _peers(policy),
+        "signed": _signed(policy),
         "ledger": f"{policy.ledger}; requests beside it, in {policy.requests}",
     }
     return "\n".join(f"{name:<9} {fact}" for name, fact in facts.items())
+
+
+def _peers(policy: "Policy") -> str:
+    from tacit.federation.keys import fingerprint
+
+    if policy.peers is None:
+        return "none pinned: a person checks the keys in each secure sum"
+    return ", ".join(f"{name!r} {fingerprint(key)}" for name, key in policy.peers.items())
+
+
+def _signed(policy: "Policy") -> str:
+    from tacit.federation.keys import fingerprint
+    from tacit.release.signature import load_key, public_key
+
+    if policy.key is None:
+        return "no: anybody could claim to be this holder"
+    if not Path(policy.key).is_file():
+        return f"with {policy.key}"
+    return f"with {policy.key}, fingerprint {fingerprint(public_key(load_key(policy.key)))}"
 
 
 @app.command()
@@ -139,6 +159,8 @@ def approve(
     requests = Requests(allowed.requests)
     if study is None:
         _list(requests.every(), as_json=as_json)
+        for complaint in requests.broken():
+            typer.echo(complaint, err=True)
         return
     request = requests.find(study)
     if not as_json:
@@ -156,11 +178,9 @@ def approve(
 
 
 def _approval(policy: "Policy") -> str:
-    return (
-        "a person approves each study"
-        if policy.approval
-        else "only of studies that could be refused for what rows say"
-    )
+    if policy.approval:
+        return "a person approves each study"
+    return "only of secure sums, and of studies that could be refused for what rows say"
 
 
 def _list(requests: "list[Request]", *, as_json: bool) -> None:
@@ -184,6 +204,24 @@ def _request_facts(request: "Request") -> dict[str, Any]:
     }
 
 
+def _judgement(study: "Study", policy: "Policy") -> str:
+    """What only a person can judge: refusals that tell of rows, and who the others in a sum are."""
+    from tacit.federation.client.policy import telling
+    from tacit.federation.keys import fingerprint
+
+    lines = [
+        f"it would be refused, which tells something, for {reason}" for reason in telling(study)
+    ]
+    if study.secure_sum is not None:
+        lines.append("the sum is private only if these are real, separate holders with these keys:")
+        for name, key in study.secure_sum.holders.items():
+            known = "this site" if name == policy.holder else "pinned in the policy"
+            pinned = name == policy.holder or policy.peers is not None
+            note = known if pinned else "ask them to read it out"
+            lines.append(f"  {fingerprint(key)}  {name!r} ({note})")
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
 def _request_words(request: "Request", policy: "Policy") -> str:
     """The study in words, what would leave the house, and what that would cost."""
     from tacit.cli.study import words
@@ -204,7 +242,7 @@ def _request_words(request: "Request", policy: "Policy") -> str:
         else "one file with noisy sums"
     )
     return (
-        f"{words(study)}\n\n"
+        f"{words(study)}\n{_judgement(study, policy)}\n"
         f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
         f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; "
         f"data set {policy.dataset!r} has spent {spent:.4g} "

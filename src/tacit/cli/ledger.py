@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.options import Json, LedgerFile
+from tacit.errors import LedgerError, ReleaseError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from tacit.holder.account import Account
+    from tacit.release.document import Published
 
 app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
 
@@ -126,3 +128,50 @@ def export(
     refuse_overwriting(out, [book.path])
     write_whole(out, book.release(charge))
     typer.echo(f"{out}: release of charge {charge}, at no cost")
+
+
+@app.command()
+def mend(
+    releases: Annotated[
+        list[Path], typer.Argument(help="Releases that left the house after the copy was made.")
+    ],
+    dataset: Annotated[str, typer.Option(help="The data set that paid for them.")],
+    ledger: LedgerFile = None,
+    *,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on although charges stay unknown.")
+    ] = False,
+) -> None:
+    """Enter the charges that a ledger put back from an older copy lacks, from the releases.
+
+    A ledger remembers beside it how many charges it had, and publishes nothing while some are
+    missing. What a stream spent cannot be entered so: put the newest ledger back.
+
+    Example: `tacit ledger mend north.json --dataset patients`
+    """
+    from tacit.holder.charge import charge_behind
+    from tacit.holder.ledger import Ledger, default_path
+
+    book = Ledger(ledger or default_path())
+    documents = [_document(path) for path in releases]
+    known = {charge.release for account in book.accounts() for charge in account.charges}
+    missing = [each for each in documents if each.to_json() not in known]
+    relations = {each.relation for each in documents}
+    if len(relations) > 1:
+        raise LedgerError("releases of one data set have one relation: mend each by itself")
+    mark = book.mend(
+        [charge_behind(each, dataset) for each in missing], *relations, accept_loss=accept_loss
+    )
+    typer.echo(f"{book.path}: {len(missing)} charges entered, {mark.charges} in all")
+
+
+def _document(path: Path) -> "Published":
+    """A release of either kind."""
+    from tacit.release import Release, ScalesRelease
+
+    try:
+        return Release.load(path)
+    except ReleaseError as error:
+        if "this is not a release" not in str(error):
+            raise
+        return ScalesRelease.load(path)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -14,6 +15,8 @@ from typer.models import CommandInfo
 if TYPE_CHECKING:
     import click
 
+    from tacit.holder.ledger import Ledger
+
 StudyFile = Annotated[Path, typer.Argument(help="The study file all holders agreed on.")]
 HolderName = Annotated[
     str, typer.Option(help="This holder's name, as every release will state it.")
@@ -25,7 +28,18 @@ LedgerFile = Annotated[
     typer.Option("--ledger", help="Ledger file. [default: $TACIT_LEDGER or one per user]"),
 ]
 Dataset = Annotated[
-    str, typer.Option(help="Which data set pays: tables about the same persons share one.")
+    str | None,
+    typer.Option(
+        help="Which data set pays: tables about the same persons share one. "
+        "[default: the only one that the ledger knows, or default]"
+    ),
+]
+NewDataset = Annotated[
+    bool,
+    typer.Option(
+        "--new-dataset",
+        help="The rows are of other persons than those of every data set in the ledger.",
+    ),
 ]
 Epsilon = Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")]
 Delta = Annotated[float | None, typer.Option(help="Spend less than the study's delta.")]
@@ -35,7 +49,11 @@ SigningKey = Annotated[
 Prior = Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")]
 Probability = Annotated[float, typer.Option("--interval", help="Probability of the intervals.")]
 TrustedKeys = Annotated[
-    list[str] | None, typer.Option(help="Public key: take releases signed by one of these only.")
+    list[str] | None,
+    typer.Option(
+        "--trusted-key",
+        help="A holder's public key, as north=KEY: take no release but those so signed.",
+    ),
 ]
 AllowSimulated = Annotated[
     bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
@@ -69,6 +87,17 @@ class QuietCommand(TyperCommand):
                 return super().invoke(ctx)
         finally:
             _quiet.reset(token)
+
+
+def confirmed(ledger: "Ledger", dataset: str) -> bool:
+    """Ask at a terminal whether a name that is new to the ledger is of other persons."""
+    names = ledger.datasets()
+    if not names or dataset in names or not sys.stdin.isatty():
+        return False
+    return typer.confirm(
+        f"The ledger knows {', '.join(map(repr, names))}, not {dataset!r}. "
+        "Are the rows of other persons than theirs?"
+    )
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import typer
 from tacit.cli.options import Json, PosteriorFile, Probability
 
 if TYPE_CHECKING:
-    from tacit.analyst.posterior.prediction import Tally
+    from tacit.analyst.posterior.prediction import RowCounts
 
 
 def predict(
@@ -69,7 +69,7 @@ def predict(
     _warn(tally)
 
 
-def _warn(tally: "Tally") -> None:
+def _warn(tally: "RowCounts") -> None:
     if tally.incomplete:
         typer.echo(f"rows with a missing value, which get no prediction: {tally.incomplete:,}")
     for name, count in tally.outside.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.cli.options import is_quiet
 
 if TYPE_CHECKING:
-    from tacit.analyst.methods.method import Progress
+    from tacit.analyst.methods.method import SamplerProgress
 
 PATIENCE = 2.0
 """Seconds of silence before a bar appears."""
@@ -23,11 +23,11 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def draws_bar() -> Iterator[Callable[["Progress"], None]]:
+def draws_bar() -> Iterator[Callable[["SamplerProgress"], None]]:
     """A bar for a sampler, with its acceptance rates and the time left."""
     with _bar("{task.description} {task.percentage:.0f} %", None) as update:
 
-        def on_progress(progress: "Progress") -> None:
+        def on_progress(progress: "SamplerProgress") -> None:
             rates = ", ".join(
                 f"{block} accepts {rate:.2f}" for block, rate in progress.acceptance.items()
             )

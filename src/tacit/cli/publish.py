@@ -13,8 +13,10 @@ from tacit.cli.options import (
     HolderName,
     Json,
     LedgerFile,
+    NewDataset,
     SigningKey,
     StudyFile,
+    confirmed,
 )
 from tacit.cli.progress import rows_bar
 from tacit.cli.source import Asked, files_of, source_of
@@ -74,13 +76,14 @@ def publish(
     spark_table: SparkTable = None,
     spark_master: SparkMaster = None,
     ledger: LedgerFile = None,
-    dataset: Dataset = "default",
+    dataset: Dataset = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     stage: Stage = "statistics",
     sign: SigningKey = None,
     *,
     again: Again = False,
+    new_dataset: NewDataset = False,
     local_diagnostics: LocalDiagnostics = False,
     as_json: Json = False,
 ) -> None:
@@ -102,6 +105,7 @@ def publish(
     asked = Asked(data or [], sql, database, spark_table, spark_master)
     book = Ledger(ledger or default_path())
     diagnostics = Diagnostics() if local_diagnostics else None
+    paying = book.paying(dataset)
     _check_place(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
     release = _published(
         study,
@@ -109,17 +113,18 @@ def publish(
         stage,
         holder=holder,
         ledger=book,
-        dataset=dataset,
+        dataset=paying,
         epsilon=epsilon,
         delta=delta,
         key=sign,
         again=again,
+        new_dataset=new_dataset or confirmed(book, paying),
         diagnostics=diagnostics,
     )
     _save(release, out)
     if diagnostics is not None:
         _show(diagnostics)
-    _tell(release, out, book, dataset, as_json=as_json)
+    _tell(release, out, book, paying, as_json=as_json)
 
 
 def _published(study: Path, asked: Asked, stage: str, **purpose: Any) -> "Published":  # noqa: ANN401

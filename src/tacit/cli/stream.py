@@ -16,8 +16,10 @@ from tacit.cli.options import (
     HolderName,
     Json,
     LedgerFile,
+    NewDataset,
     SigningKey,
     StudyFile,
+    confirmed,
 )
 from tacit.errors import ReleaseError
 
@@ -54,7 +56,7 @@ def stream(
     log: Annotated[Path, typer.Option(help="Release log: one line for each batch is added to it.")],
     source: Source = "-",
     ledger: LedgerFile = None,
-    dataset: Dataset = "default",
+    dataset: Dataset = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     sign: SigningKey = None,
@@ -62,6 +64,7 @@ def stream(
     idle: Idle = None,
     *,
     publish_rest: PublishRest = False,
+    new_dataset: NewDataset = False,
     as_json: Json = False,
 ) -> None:
     """Publish rows as they arrive: each full batch becomes one line of the log.
@@ -85,7 +88,9 @@ def stream(
     agreement = Study.load(study)
     book = Ledger(ledger or default_path())
     path = None if source == "-" else Path(source)
+    paying = book.paying(dataset)
     _check_place(log, (study, book.path, path, sign))
+    is_new = new_dataset or confirmed(book, paying)
     say: Callable[[str], None] = (lambda _line: None) if as_json else typer.echo
     wipe_what_is_freed()
     with _stopping() as stopped:
@@ -97,12 +102,13 @@ def stream(
             ledger=book,
             log=log,
             batch_rows=batch_rows,
-            dataset=dataset,
+            dataset=paying,
             epsilon=epsilon,
             delta=delta,
             key=sign,
             batches_per_person=batches_per_person,
             publish_rest=publish_rest,
+            new_dataset=is_new,
             on_start=lambda charge: say(_unit(charge, batches_per_person)),
             on_batch=lambda batch: say(_batch(batch)),
         )

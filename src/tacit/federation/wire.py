@@ -38,6 +38,7 @@ class Reason(StrEnum):
     COUNT = (
         "policy: this site asks for a least number of rows, and the study keeps that number private"
     )
+    PEERS = "policy: the study's keys of holders are not those that this site knows"
     ROWS = "policy: fewer rows than this site publishes about"
     WAITING = "waiting for approval"
     CROWDED = "waiting for approval: too many requests wait already"
@@ -107,8 +108,10 @@ def read_step(content: RecordDict) -> Step:
     payload = str(fields["payload"])
     if not re.fullmatch("[0-9a-f]{32}", session) or name not in ROUNDS:
         raise FederationError("step: its session or round is not one that can be")
-    if max(len(study), len(payload)) > MOST_BYTES:
-        raise FederationError(f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long")
+    if len(study.encode(errors="replace")) > MOST_STUDY_BYTES:
+        raise FederationError(f"step: a study is at most {MOST_STUDY_BYTES // 2**20} MB long")
+    if len(payload) > MOST_BYTES:
+        raise FederationError(f"step: a payload is at most {MOST_BYTES // 2**20} MB long")
     return Step(study=study, session=session, round=name, payload=payload)
 
 

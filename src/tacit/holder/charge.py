@@ -47,6 +47,23 @@ def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMecha
     )
 
 
+def charge_behind(release: Published, dataset: str) -> Charge:
+    """The charge that paid for a release, as the release tells it, for a ledger that lost it."""
+    stage = " (scales)" if release.kind == "release of scales" else ""
+    return Charge(
+        id=0,
+        dataset=canonical_name(dataset),
+        study=release.study.name + stage,
+        study_hash=release.study_hash + ("/scales" if stage else ""),
+        holder=release.holder,
+        epsilon=release.epsilon,
+        delta=release.delta,
+        mu=release.mu,
+        time=release.created,
+        release=release.to_json(),
+    )
+
+
 def paid(
     ledger: Ledger,
     charge: Charge,
@@ -89,7 +106,7 @@ def refuse_two_stages(study: Study) -> None:
     """Refuse a study whose scales must be found first."""
     if study.scales_share is not None:
         raise StudyError(
-            "this study has two stages (scales_share): publish with --stage scales, "
+            "this study has two stages (scales_share): publish its scales first, "
             "then publish for the study that `tacit scales` makes of all holders' scales"
         )
 

@@ -166,6 +166,17 @@ class Ledger:
             names = database.execute("SELECT name FROM dataset ORDER BY name").fetchall()
             return [account_of(database, name) for (name,) in names]
 
+    def paying(self, dataset: str | None) -> str:
+        """The data set that pays: the one named, else the only one there is, else `default`."""
+        if dataset is not None:
+            return canonical_name(dataset)
+        names = self.datasets()
+        return names[0] if len(names) == 1 else "default"
+
+    def datasets(self) -> list[str]:
+        """Names of the data sets that have a limit or a charge."""
+        return [account.dataset for account in self.accounts()] if self.exists() else []
+
     def exists(self) -> bool:
         """Whether the file is there."""
         return os.path.exists(self.path)  # noqa: PTH110  (pathlib raises where a folder is closed)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tacit.errors import TableError
+from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, paid, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import Diagnostics
-from tacit.holder.account import Charge
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import privatise, refuse_unpublishable, rehearse
 from tacit.holder.statistics import STATISTICS, Statistics

@@ -26,7 +26,7 @@ def too_much(account: Spent, epsilon: float, delta: float) -> BudgetError:
         f"publishing needs epsilon = {epsilon:g} at delta = {delta:g}, "
         f"but data set {account.dataset!r} has epsilon = {account.epsilon_left:.4g} "
         f"at delta = {account.delta:g} left of its limit {account.epsilon:g}: "
-        "nothing was published; lower --epsilon, or raise the limit with `tacit ledger limit`"
+        "nothing was published; lower epsilon, or raise the limit with `tacit ledger limit`"
     )
 
 
@@ -35,7 +35,7 @@ def repeated(dataset: str, number: int) -> LedgerError:
     return LedgerError(
         f"this study was published from data set {dataset!r} already, as charge {number}: "
         f"`tacit ledger export {number}` gives that release again for free, "
-        "and --again pays for a new one"
+        "and `again` pays for a new one"
     )
 
 

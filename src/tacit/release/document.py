@@ -19,6 +19,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
+from tacit.html import facts_table
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Positive, Record, explain, must, now
 from tacit.study import Study
@@ -33,7 +34,7 @@ _ORDER = (
     *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
     *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
     *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
-    *("survivors", "batch", "ledger", "signature"),
+    *("survivors", "attestation", "batch", "ledger", "signature"),
 )
 """The fields of all kinds of document, in the order in which they are written."""
 
@@ -122,6 +123,29 @@ class Published(Record):
                 f"{field} is impossible: the study at this epsilon and delta gives {value:.9g}",
             )
         must(self.lattice <= needed.lattice, "lattice is coarser than the noise allows")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.holder!r} for study {self.study.name!r}: "
+            f"epsilon = {self.epsilon:g} at delta = {self.delta:g}, {self.created})"
+        )
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The document as a notebook shows it."""
+        title = f"{self.kind.capitalize()} of {self.holder}"
+        return facts_table(title, self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What a reader asks of it first."""
+        return {
+            "study": f"{self.study.name}, {self.study_hash}",
+            "guarantee": f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.relation}",
+            "noise": "seeded: it protects nobody" if self.simulated else self.mechanism,
+            "signed by": "nobody" if self.signature is None else self.signature.public_key,
+            "created": f"{self.created} by {self.software}",
+        }
 
     # The document.
 

@@ -46,7 +46,7 @@ def new_key(path: str | Path) -> str:
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
         mode=0o600,
     )
-    return _public(key)
+    return public_key(key)
 
 
 def load_key(path: str | Path) -> Ed25519PrivateKey:
@@ -68,7 +68,7 @@ def load_key(path: str | Path) -> Ed25519PrivateKey:
 def sign(release: Signed, key: Ed25519PrivateKey) -> Signed:
     """The release with a signature by `key`."""
     value = base64.b64encode(key.sign(release.canonical())).decode()
-    signature = Signature(algorithm="ed25519", public_key=_public(key), value=value)
+    signature = Signature(algorithm="ed25519", public_key=public_key(key), value=value)
     return release.model_copy(update={"signature": signature})
 
 
@@ -91,6 +91,15 @@ def verify(release: Published) -> str:
     return release.signature.public_key
 
 
+def is_signed(public_key: str, signature: str, text: bytes) -> bool:
+    """Whether a text carries the signature of a key; both in base64, in their one spelling."""
+    try:
+        Ed25519PublicKey.from_public_bytes(_decode(public_key)).verify(_decode(signature), text)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
 def check_key(text: str) -> None:
     """Refuse what is no public key, and keys for which anybody can sign."""
     try:
@@ -111,5 +120,6 @@ def _decode(text: str) -> bytes:
     return value
 
 
-def _public(key: Ed25519PrivateKey) -> str:
+def public_key(key: Ed25519PrivateKey) -> str:
+    """The public key of a private one, in base64."""
     return base64.b64encode(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()

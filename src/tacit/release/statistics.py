@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, model_validator
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
 from tacit.records import Number, Record, must
+from tacit.release.attestation import Attestation
 from tacit.release.document import Published, provenance
 from tacit.study import Study
 
@@ -29,7 +30,7 @@ class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
-    optional: ClassVar[tuple[str, ...]] = ("survivors", "batch", "ledger")
+    optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "ledger")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
@@ -43,6 +44,7 @@ class Release(Published):
     noise_shape: Shape
     noise: Noise
     survivors: Annotated[int, Field(ge=2)] | None = None
+    attestation: Attestation | None = None
     batch: BatchNumber | None = None
 
     @classmethod
@@ -57,6 +59,7 @@ class Release(Published):
         drawn_by: str,
         simulated: bool = False,
         survivors: int | None = None,
+        attestation: Attestation | None = None,
     ) -> Self:
         """The release that states noisy statistics.
 
@@ -77,6 +80,7 @@ class Release(Published):
             noise_shape=mechanism.shape,
             noise=mechanism.noise,
             survivors=survivors,
+            attestation=attestation,
             **provenance(mechanism, drawn_by, simulated=simulated),
         )
 
@@ -106,6 +110,8 @@ class Release(Published):
             (self.survivors is None) == (self.study.secure_sum is None),
             "survivors must be there exactly in a secure sum",
         )
+        if self.attestation is not None:
+            self.attestation.check(self.study.secure_sum, self.survivors)
         must(
             (self.n is None) == (self.study.count == "withheld"),
             "n must be there exactly when the study publishes it",
@@ -142,6 +148,11 @@ class Release(Published):
     def in_stream(self, stream: str, number: int) -> Self:
         """The release as that batch of a stream; its number is then under the signature."""
         return self.model_copy(update={"batch": BatchNumber(stream=stream, number=number)})
+
+    def _facts(self) -> dict[str, str]:
+        rows = "withheld" if self.n is None else f"{self.n:,.6g}"
+        noise = f"sd {self.noise.xtx_diagonal:.4g} on X'X, {self.noise.xty:.4g} on X'y"
+        return super()._facts() | {"rows": rows, "noise": f"{noise} ({super()._facts()['noise']})"}
 
     # Arrays for the analyst.
 

@@ -37,7 +37,7 @@ MOST_HOLDERS = 1000
 """Most holders of a secure sum."""
 
 Count = Literal["exact", "noisy", "withheld", "public"]
-PublicKey = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9+/]{43}=\z")]
+PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{43}=$")]
 """Ed25519, in base64."""
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from tacit.errors import StudyError
+from tacit.html import facts_table
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
@@ -38,7 +39,7 @@ from tacit.study.terms import Product, Term, products_of
 
 INTERCEPT = "(intercept)"
 Missing = Literal["drop", "impute", "refuse"]
-Hash = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
+Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
 class Study(Record):
@@ -62,6 +63,27 @@ class Study(Record):
     def _check(self) -> Self:
         check(self)
         return self
+
+    def __repr__(self) -> str:
+        return (
+            f"Study({self.name!r}: {self.response.label} by {self.d} columns, "
+            f"epsilon = {self.epsilon:g} at delta = {self.delta:g}, {self.hash[:15]}…)"
+        )
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The study as a notebook shows it."""
+        return facts_table(
+            f"Study {self.name}",
+            {
+                "response": f"{self.response.label}, {self.response.range}",
+                "columns": ", ".join(self.columns),
+                "guarantee": f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.relation}",
+                "missing": self.missing,
+                "hash": self.hash,
+            },
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from scipy.special import eval_legendre
 
 from tacit.records import Name, Record
@@ -41,6 +49,13 @@ class Factor(Record):
     @classmethod
     def _from_name(cls, value: object) -> object:
         return {"of": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """In a JSON schema: a name, or the fields."""
+        return {"anyOf": [{"type": "string"}, handler(schema)]}
 
     @model_serializer(mode="wrap")
     def _brief(self, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401

@@ -14,7 +14,9 @@ import pyarrow as pa
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
-from tacit.federation.secure_sum.holder import Holder, SumError
+from tacit.federation.secure_sum.holder import Holder
+from tacit.federation.secure_sum.masks import SumError
+from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
@@ -39,9 +41,9 @@ def answer(asked: str | Step, policy: Policy) -> Answer:
         return _refuse(
             Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is"
         )
-    if objection := policy.objection(study):
-        return _refuse(objection, f"study {study.name!r} ({study.hash})")
     try:
+        if objection := policy.objection(study):
+            return _refuse(objection, f"study {study.name!r} ({study.hash})")
         return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
@@ -93,7 +95,11 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
         return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
-        policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask
+        name=policy.holder,
+        key=policy.key,
+        study=study,
+        store=Folder(Path(policy.ledger).with_name("sums")),
+        publish=pay_and_mask,
     )
     document = holder.answer(step)
     LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)

@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from pydantic import ValidationError
 
-from tacit.errors import FederationError
+from tacit.errors import FederationError, TacitError
 from tacit.files import write_whole
 from tacit.records import Record, explain, now
 from tacit.study import Study
@@ -66,12 +66,28 @@ class Requests:
     folder: Path
 
     def every(self) -> list[Request]:
-        """All requests, the oldest first."""
-        paths = self.folder.glob("*.json") if self.folder.is_dir() else ()
-        return sorted(
-            (Request.load(path) for path in paths),
-            key=lambda request: (request.asked, request.study_hash),
-        )
+        """All requests that can be read, the oldest first."""
+        return self._scan()[0]
+
+    def broken(self) -> list[str]:
+        """What is wrong with requests that cannot be read, a sentence each."""
+        return self._scan()[1]
+
+    def _scan(self) -> tuple[list[Request], list[str]]:
+        """Each request read by itself, its study too: a broken one hides no other."""
+        requests = []
+        complaints = []
+        for path in sorted(self.folder.glob("*.json")) if self.folder.is_dir() else ():
+            try:
+                request = Request.load(path)
+                request.agreement()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others are shown
+                kind = "" if isinstance(error, TacitError) else f"{type(error).__name__}: "
+                complaints.append(f"request {path.name} is left out: {kind}{error}")
+            else:
+                requests.append(request)
+        requests.sort(key=lambda request: (request.asked, request.study_hash))
+        return requests, complaints
 
     def ask(self, study: Study) -> Decision | None:
         """What was decided; a new study is noted as waiting; None where too many wait."""

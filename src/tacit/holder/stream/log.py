@@ -52,7 +52,7 @@ class LogFile:
 
     def _refuse(self) -> None:
         raise ReleaseError(
-            f"--log {str(self._path)!r} holds something else than this stream's releases: "
+            f"the log {str(self._path)!r} holds something else than this stream's releases: "
             "choose another file, or remove it"
         )
 

@@ -25,8 +25,14 @@ class Verdict(Enum):
     COMPUTED = "Computed, not sampled: there is no sampling error."
     POINT = "A point estimate: this method has no posterior, so there is no interval."
     CONVERGED = "Converged: every R-hat is below 1.01 and every effective size above 400."
-    TOO_SHORT = "Not converged, too short: run more draws (--draws, --warmup) until every effective size exceeds 400."
-    STUCK = "Not converged, stuck: the chains disagree or hardly move; do not use these numbers, choose another method."
+    TOO_SHORT = (
+        "Not converged, too short: run more draws (--draws, --warmup) "
+        "until every effective size exceeds 400."
+    )
+    STUCK = (
+        "Not converged, stuck: the chains disagree or hardly move; "
+        "do not use these numbers, choose another method."
+    )
 
 
 @dataclass(frozen=True)
@@ -40,24 +46,21 @@ class Mixing:
 
 def mixing(draws: Array) -> Mixing:
     """Diagnostics of draws with axes (chain, draw, quantity)."""
-    array_stats: Any = import_module(
-        "arviz_stats.base"
-    ).array_stats  # half a second or more: only where there are draws
+    # Half a second or more: only where there are draws.
+    array_stats: Any = import_module("arviz_stats.base").array_stats
     axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(
-        invalid="ignore", divide="ignore"
-    ):  # a chain that never moved has no R-hat: NaN, which is stuck
-        return Mixing(
-            np.atleast_1d(array_stats.ess(draws, method="bulk", **axes)),
-            np.atleast_1d(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)),
-            np.atleast_1d(array_stats.rhat(draws, method="rank", **axes)),
-        )
+    # A chain that never moved has no R-hat: NaN, which is stuck.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bulk = array_stats.ess(draws, method="bulk", **axes)
+        tail = array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)
+        rhat = array_stats.rhat(draws, method="rank", **axes)
+    return Mixing(bulk=np.atleast_1d(bulk), tail=np.atleast_1d(tail), rhat=np.atleast_1d(rhat))
 
 
-def verdict(draws: Draws, found: Mixing) -> Verdict:
+def verdict(draws: Draws, mixed: Mixing) -> Verdict:
     """Judge a run by its worst quantity."""
-    size = np.min(np.minimum(found.bulk, found.tail))
-    rhat = np.max(found.rhat)
+    size = np.min(np.minimum(mixed.bulk, mixed.tail))
+    rhat = np.max(mixed.rhat)
     accepted = min((float(rates.min()) for rates in draws.acceptance.values()), default=1.0)
     if not np.isfinite([size, rhat]).all() or rhat > STUCK_RHAT or accepted < STUCK_ACCEPTANCE:
         return Verdict.STUCK
