@@ -1,6 +1,9 @@
 """tacit.federation.client (answer, app, policy, requests) and wire: what a site answers.
 
 Policy first, then ledger, then a person; and nothing that could hold data.
+
+Covers `tacit.federation.client.answer`, `tacit.federation.client.app`,
+`tacit.federation.client.policy`, `tacit.federation.client.requests`, `tacit.federation.wire`.
 """
 
 import logging

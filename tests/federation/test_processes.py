@@ -1,6 +1,8 @@
 """tacit.federation.client.serve and server.app: SuperLink and SuperNodes as separate processes.
 
 They run on loopback, with TLS and node authentication on.
+
+Covers `tacit.federation.client.serve`.
 """
 
 import json
@@ -177,7 +179,7 @@ def test_five_sites_with_everything_that_goes_wrong(tmp_path):
             said["answer: it must be one record with the fields version, state, reason, release"][0]
             == "rejected"
         )
-        assert said["answer: a release is at most 32 MB long"][0] == "rejected"
+        assert said["answer: a release is at most 10 MB long"][0] == "rejected"
 
         # The same again, after one was killed: nothing is paid twice.
         made.kill("west-site", "liar-site", "giant-site")

@@ -1,6 +1,9 @@
 """tacit.federation.server (app, ask, gather) and local: what the analyst's half does with answers.
 
 It asks again, checks, leaves out what is wrong, and fits the rest.
+
+Covers `tacit.federation.server.app`, `tacit.federation.server.ask`,
+`tacit.federation.server.gather`, `tacit.federation.local`.
 """
 
 import base64

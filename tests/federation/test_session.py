@@ -1,4 +1,7 @@
-"""tacit.federation.secure_sum (holder, session): a holder's states, before a server that lies."""
+"""tacit.federation.secure_sum (holder, session): a holder's states, before a server that lies.
+
+Covers `tacit.federation.secure_sum.session`.
+"""
 
 import base64
 import json
