@@ -1,5 +1,7 @@
 """Fits of averaged releases: the model they satisfy, the counts that methods see, and intervals
 that cover.
+
+Covers `tacit.analyst.evidence`.
 """
 
 import numpy as np

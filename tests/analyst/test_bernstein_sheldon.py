@@ -3,6 +3,8 @@ calibration by simulation.
 
 Every statistical assertion has a false-alarm rate of at most 1e-4, Bonferroni over its parts; seeds
 are fixed.
+
+Covers `tacit.analyst.methods.bernstein_sheldon`.
 """
 
 from dataclasses import replace

@@ -3,6 +3,8 @@ kernels that they must reject.
 
 False-alarm rate of a passing assertion: 1e-4 (seeds are fixed, so it was taken once). A wrong
 kernel must reach 1e-6.
+
+Covers `tacit.analyst.methods.fixed_s`, `tacit.analyst.methods.normal_x`.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,8 @@
 """Comparisons of the report: today's contrasts for plain columns, differences of predictions for
 products and curves.
+
+Covers `tacit.analyst.report.comparisons`, `tacit.analyst.report.cases`,
+`tacit.analyst.report.subject`.
 """
 
 import math

@@ -1,5 +1,7 @@
 """From scales to the second stage's study: right where something can be learnt, the range where
 not, the same bytes always.
+
+Covers `tacit.analyst.typical`, `tacit.release.scales`.
 """
 
 import math

@@ -1,3 +1,8 @@
+"""`fixed-s`.
+
+Covers `tacit.analyst.methods.fixed_s`, `tacit.analyst.methods.linear`.
+"""
+
 from dataclasses import replace
 
 import numpy as np

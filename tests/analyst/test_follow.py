@@ -1,5 +1,7 @@
 """A stream's batches, added up as they come, are what all of them are at once; and one more costs
 the same whatever came before.
+
+Covers `tacit.analyst.follow`, `tacit.analyst.streams`.
 """
 
 import json

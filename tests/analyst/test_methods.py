@@ -1,4 +1,9 @@
-"""One suite over every method: limits, symmetries, and what each asks for."""
+"""One suite over every method: limits, symmetries, and what each asks for.
+
+Covers `tacit.analyst.methods`, `tacit.analyst.methods.method`, `tacit.analyst.methods.ada_ssp`,
+`tacit.analyst.methods.exact_fixed_s`, `tacit.analyst.methods.fixed_s_fast`,
+`tacit.analyst.methods.non_private`, `tacit.analyst.methods.eigen`.
+"""
 
 import numpy as np
 import pytest

@@ -1,5 +1,8 @@
 """What the default method promises: intervals that cover, sense when noise swamps the data, no
 attenuation.
+
+Covers `tacit.analyst.methods.noise_aware`, `tacit.analyst.methods.gram`,
+`tacit.analyst.methods.quadrature`, `tacit.analyst.prior`.
 """
 
 import numpy as np

@@ -1,3 +1,8 @@
+"""`normal-x`.
+
+Covers `tacit.analyst.methods.normal_x.metropolis`, `tacit.analyst.methods.normal_x.model`.
+"""
+
 from dataclasses import replace
 
 import numpy as np

@@ -3,6 +3,8 @@ calibration and mixing.
 
 False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it
 was taken once). A wrong kernel must reach 1e-6.
+
+Covers `tacit.analyst.methods.normal_x.gradient`.
 """
 
 import math

@@ -1,4 +1,10 @@
-"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ."""
+"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ.
+
+Covers `tacit.analyst.fit`, `tacit.analyst.posterior.posterior`, `tacit.analyst.posterior.storage`,
+`tacit.analyst.posterior.summary`, `tacit.analyst.posterior.arviz`, `tacit.analyst.posterior.laws`,
+`tacit.analyst.posterior.units`, `tacit.analyst.posterior.text_table`,
+`tacit.analyst.posterior.frames`.
+"""
 
 import json
 import math

@@ -1,5 +1,8 @@
 """The report as text: what it says, for every kind of posterior, and that no name becomes
 markup.
+
+Covers `tacit.analyst.report`, `tacit.analyst.report.background`, `tacit.analyst.report.findings`,
+`tacit.analyst.report.markup`, `tacit.analyst.report.words`, `tacit.analyst.report.notebook`.
 """
 
 import math

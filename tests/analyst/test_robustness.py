@@ -22,6 +22,8 @@ from tacit.study import Study
 
 def benchmark(name: str) -> ModuleType:
     path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # last: its coverage.py is not the package of that name
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up

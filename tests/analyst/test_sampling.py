@@ -1,3 +1,8 @@
+"""`sampling`.
+
+Covers `tacit.analyst.methods.sampling`, `tacit.analyst.posterior.convergence`.
+"""
+
 import os
 import subprocess
 import sys

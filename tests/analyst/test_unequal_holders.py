@@ -14,8 +14,10 @@ import pytest
 from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit
-from tacit.analyst.methods import METHODS, method_named, noise_aware
+from tacit.analyst.methods import METHODS, method_named
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import residual
+from tacit.analyst.methods.noise_aware.model import Model, facts_of
 from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.prior import Prior
@@ -219,7 +221,7 @@ def test_intervals_cover_where_residual_variances_differ_by_sixteen(monkeypatch)
     """
     covered, widths = coverage((0.1, 0.1, 0.4, 0.4), 60)
     assert covered.min() > 0.77
-    monkeypatch.setattr(noise_aware, "UNLIKE", np.zeros(1))
+    monkeypatch.setattr(residual, "UNLIKE", np.zeros(1))
     common, vague = coverage((0.1, 0.1, 0.4, 0.4), 60)
     assert common[2] < covered[2]
     assert widths[1] < 0.7 * vague[1]
@@ -229,10 +231,10 @@ def test_holders_with_one_residual_variance_share_it():
     """The search for differences must be clearly better than none: then the fit is the one under a
     common variance.
     """
-    found = [
-        noise_aware._with_ratios(noise_aware._facts(e), e, Prior.weak(3), Settings()).ratios
-        for _, e in map(alike, range(10))
-    ]
+    found = []
+    for _, evidence in map(alike, range(10)):
+        model = Model(facts_of(evidence, Prior.weak(3)), 1.0)
+        found.append(residual.ratios(model, evidence, Prior.weak(3)))
     assert sum(not np.array_equal(ratios, np.ones(4)) for ratios in found) <= 1
 
 

@@ -1,5 +1,7 @@
 """Gamma and Wishart draws, by Kolmogorov–Smirnov tests with a false-alarm rate of 1e-4 each and
 fixed seeds.
+
+Covers `tacit.analyst.methods.wishart`.
 """
 
 import numpy as np

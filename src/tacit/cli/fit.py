@@ -15,6 +15,7 @@ from tacit.cli.options import (
     TrustedKeys,
     WithoutImplausible,
 )
+from tacit.errors import PosteriorError
 
 Releases = Annotated[
     list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
@@ -30,6 +31,12 @@ NoiseVariance = Annotated[
     float | None,
     typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
 ]
+Holders = Annotated[
+    Literal["differ", "common", "separate"],
+    typer.Option(
+        help="May holders differ (noise-aware, from three on); are they alike; or each alone."
+    ),
+]
 
 
 def fit(
@@ -43,6 +50,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
+    holders: Holders = "differ",
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
@@ -82,7 +90,7 @@ def fit(
             on_progress=on_progress,
         )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, settings=settings
+            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
         )
     posterior.save(out)
     overview = posterior.summary()
@@ -90,14 +98,14 @@ def fit(
         facts = {"posterior": str(out), "left_out": collection.left_out}
         typer.echo(json.dumps(facts | overview.to_dict()))
         return
-    holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
-        f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
+        f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
     )
     for reason in collection.left_out:
         typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))
-    typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
 
 def summary(
@@ -111,6 +119,9 @@ def summary(
         ),
     ] = "user",
     *,
+    by_holder: Annotated[
+        bool, typer.Option("--by-holder", help="Add each holder's own coefficients.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a posterior: mean, sd, interval and diagnostics of each coefficient, and a verdict.
@@ -120,4 +131,14 @@ def summary(
     from tacit.analyst.posterior.posterior import Posterior
 
     overview = Posterior.load(posterior).summary(probability, units)
-    typer.echo(json.dumps(overview.to_dict()) if as_json else str(overview))
+    if as_json:
+        typer.echo(json.dumps(overview.to_dict()))
+        return
+    typer.echo(str(overview))
+    if by_holder:
+        if overview.holders is None:
+            raise PosteriorError(
+                "--by-holder: this posterior takes holders to be alike; "
+                "fit three or more with --holders differ"
+            )
+        typer.echo(f"\n{overview.holders.table()}")
