@@ -91,11 +91,14 @@ def draw(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib has no t
         axis.fill_between(where, means[:, 1], means[:, 2], color=colour, alpha=0.15, linewidth=0)
 
 
-def save(figure: Any, folder: Path, name: str) -> None:  # noqa: ANN401
+METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
+
+
+def save(figure: Any, folder: Path, name: str, kinds: Sequence[str] = ("svg", "png")) -> None:  # noqa: ANN401
     """As SVG and PNG, without dates, so that the same results give the same files."""
     from matplotlib import rc_context
 
     folder.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "tacit"}):
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png", dpi=120, metadata={"Software": None})
+        for kind in kinds:
+            figure.savefig(folder / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])

@@ -255,6 +255,8 @@ def test_the_page_holds_tables_and_figures(out, tmp_path):
     text = write_page(out, tmp_path).read_text()
     assert "{{" not in text
     assert (out / "tables" / "real-compared.md").read_text().rstrip() in text
+    assert "](paper/model.svg)" in text
+    assert (tmp_path / "paper" / "model.svg").stat().st_size > 1000
     for link in (
         "simulated-prediction-honest",
         "mmd-as-published",
