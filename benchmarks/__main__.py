@@ -13,7 +13,9 @@ from pathlib import Path
 from frame import RESULTS
 
 HERE = Path(__file__).parent
-NAMES = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "__main__"})
+NAMES = sorted(
+    path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "mutations", "__main__"}
+)
 NEEDS_DATA = {"accuracy"}
 VARIANTS: dict[str, dict[str, list[str]]] = {
     "coverage": {"": [], "-add-remove": ["--relation", "add-remove"]},

@@ -22,12 +22,13 @@ from frame import Bench
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import residual
 from tacit.analyst.prior import Prior
 
 SIGMAS = (0.1, 0.1, 0.4, 0.4)
 SPREADS = ((0.6, 0.1), (0.6, 0.1), (0.1, 0.6), (0.1, 0.6))
 ROWS, NOISES = 2_000, (0.5, 10.0, 40.0)
-OWN, COMMON = noise_aware.UNLIKE, np.zeros(1)
+OWN, COMMON = residual.UNLIKE, np.zeros(1)
 
 
 def simulated(
@@ -87,7 +88,7 @@ def main() -> None:
     table = bench.table("coverage", columns)
     for noise in NOISES:
         for label, grid in (("common", COMMON), ("own", OWN)):
-            noise_aware.UNLIKE = grid
+            residual.UNLIKE = grid
             covered, widths = measure(noise, runs)
             table.row(noise, label, *covered, *widths)
             if label == "own":

@@ -1,18 +1,21 @@
 """Plan: how wide intervals will be, from public quantities and a guess, before anybody publishes.
 
-Rows are imagined evenly spread over the study's public domain, with a response that has the guessed
-R² and a residual of normal law. Their statistics go through the real encoder and the default
-method, with the noise that each ε would bring and without any, so the forecast is of the very
-interval that `tacit fit` will print. It is a forecast: features that fill less of their ranges, or
-depend on each other, give wider intervals.
+Rows are imagined normal within the study's public domain: features fill about half of their public
+ranges, or all of their typical intervals, and overlap the more the more there are, as on public
+tables; the response has the guessed R². Their statistics go through the real encoder and the
+default method, with the noise that each ε would bring and without any. It is a forecast: features
+that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
+said of how much they fill, a band is given beside it.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.outlook import expected, widths
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import StudyError
@@ -21,13 +24,19 @@ from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.rows.design import Design
 from tacit.rows.table import table_of
 from tacit.study import Study
-from tacit.study.columns import Response
+from tacit.study.columns import Feature, Response
 from tacit.study.transforms import FUNCTIONS, image
 
 Array = NDArray[np.float64]
 
 IMAGINED_ROWS = 20_000
 PROBABILITY = 0.9
+FILL = 0.55
+"""Share of its public range that a feature is expected to fill."""
+BAND = (1.0, 0.25)
+"""Fills between which it may be: the band of widths where nothing is said of it."""
+OVERLAP = 0.8
+"""What p numeric features are expected to leave each other, times √p."""
 MOST_EPSILON = 20.0
 """Largest ε that is looked at: beyond it little is promised."""
 EPSILON_STEP = 1.01
@@ -38,21 +47,40 @@ EPSILON_STEP = 1.01
 class Guess:
     """What the planner assumes of the data.
 
-    How much features explain, and how much of their (typical) intervals they fill.
+    How much features explain; how much of their intervals they fill, in standard deviations
+    against those of an even spread; how they correlate; and the response's sd in half its range.
+    The defaults are in the middle of public tables (benchmarks/real_tables.py).
     """
 
-    r_squared: float = 0.3
-    fill: float = 1.0
-    response_sd: float = 0.3  # in units of half the response's range
+    r_squared: float = 0.5
+    fill: float | None = None  # None: FILL of a range, and all of a typical interval
+    correlation: float | None = None  # None: 1 − 0.8/√p of p numeric features
+    response_sd: float = 0.35
+    spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
+
+    def filled(self, feature: Feature) -> float:
+        """How much of its mapped interval a numeric feature fills."""
+        if self.fill is not None:
+            return self.fill
+        return FILL if feature.typical is None else 1.0
+
+    def correlated(self, study: Study) -> float:
+        """Correlation of any two numeric features: the more there are, the more they overlap."""
+        if self.correlation is not None:
+            return self.correlation
+        numeric = sum(feature.range is not None for feature in study.features)
+        return max(0.0, 1 - OVERLAP / math.sqrt(max(numeric, 1)))
 
 
 @dataclass(frozen=True)
 class Forecast:
     """Expected widths of 90 % intervals at one ε, and the share of their variance that is noise.
 
-    `widths` are in the user's units. Those by encoded column, `scaled_widths` and what sampling
-    alone would leave of them, are for a numeric feature in units of the response's whole range over
-    the feature's whole range.
+    `widths` are in the user's units, and lie between `narrow` and `wide` if features fill between
+    all and a quarter of their intervals; both are `widths` where the guess says how much they
+    fill. `verdict` is what `fit` would say of such releases. Widths by encoded column,
+    `scaled_widths` and what sampling alone would leave of them, are for a numeric feature in units
+    of the response's whole range over the feature's whole range.
     """
 
     epsilon: float
@@ -61,6 +89,9 @@ class Forecast:
     scaled_sampling: Array
     scaled_widths: Array
     privacy_share: Array
+    narrow: Array
+    wide: Array
+    verdict: str
 
 
 def forecast(
@@ -75,12 +106,48 @@ def forecast(
             f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: "
             "so many may stay in the study's secure_sum"
         )
-    gram = _imagine(study, guess or Guess())
-    sampling = expected(study, rows, gram, None)
-    return [
-        _compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon)
-        for epsilon in epsilons
-    ]
+    guess = guess or Guess()
+    return [_forecast(_study_at(study, epsilon), rows, epsilon, guess) for epsilon in epsilons]
+
+
+def _study_at(study: Study, epsilon: float) -> Study:
+    """The study with another ε, which planned rows may make another form of."""
+    least, most = EPSILON_RANGE
+    if not least <= epsilon <= most:
+        raise StudyError(f"epsilon must lie between {least:g} and {most:g}; got {epsilon:g}")
+    return Study.from_document(study.model_dump(mode="json") | {"epsilon": epsilon})
+
+
+def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Forecast:
+    central, sampling = _posteriors(study, rows, epsilon, guess)
+    noisy = widths(central, PROBABILITY, "user")
+    bare = widths(sampling, PROBABILITY, "user")
+    ends = [noisy]
+    if guess.fill is None:
+        for fill in BAND:
+            private, _ = _posteriors(study, rows, epsilon, replace(guess, fill=fill))
+            ends.append(widths(private, PROBABILITY, "user"))
+    outcome = central.outcome
+    return Forecast(
+        epsilon=epsilon,
+        names=central.names(),
+        widths=noisy,
+        scaled_sampling=widths(sampling, PROBABILITY, "scaled"),
+        scaled_widths=widths(central, PROBABILITY, "scaled"),
+        privacy_share=np.clip(1 - (bare / noisy) ** 2, 0.0, 1.0),
+        narrow=np.min(ends, axis=0),
+        wide=np.max(ends, axis=0),
+        verdict=outcome.warning if isinstance(outcome, Mixture) else "",
+    )
+
+
+def _posteriors(
+    study: Study, rows: list[int], epsilon: float, guess: Guess
+) -> tuple[Posterior, Posterior]:
+    """What imagined rows would give with the noise of ε, and without any."""
+    gram = _imagine(study, guess)
+    private = expected(study, rows, gram, [epsilon] * len(rows), guess.spread)
+    return private, expected(study, rows, gram, None, guess.spread)
 
 
 def epsilon_for(
@@ -107,12 +174,20 @@ def epsilon_for(
 def imagined_rows(
     study: Study, guess: Guess, rng: np.random.Generator, rows: int
 ) -> tuple[dict[str, NDArray[np.generic]], Array]:
-    """A table spread evenly over the public domain, and the scaled coefficients of its response."""
+    """A table spread over the public domain, and the scaled coefficients of its response.
+
+    Numeric features share a common part, which makes them correlate; levels are equally likely.
+    """
     table: dict[str, NDArray[np.generic]] = {}
+    common = rng.standard_normal(rows)
+    correlation = guess.correlated(study)
     for feature in study.features:
         if feature.range is not None:
             middle, half = feature.mapping
-            table[feature.name] = middle + half * rng.uniform(-guess.fill, guess.fill, rows)
+            own = rng.standard_normal(rows)
+            normal = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own
+            values = middle + half * guess.filled(feature) / math.sqrt(3) * normal
+            table[feature.name] = np.clip(values, *feature.range)
         else:
             levels = np.array(feature.all_levels)
             table[feature.name] = levels[rng.integers(len(levels), size=rows)]
@@ -151,19 +226,6 @@ def _imagine(study: Study, guess: Guess) -> Array:
     return statistics_of(study, batches, order=rng.permutation).floats() / IMAGINED_ROWS
 
 
-def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:
-    noisy = widths(private, PROBABILITY, "user")
-    bare = widths(sampling, PROBABILITY, "user")
-    return Forecast(
-        epsilon=epsilon,
-        names=private.names(),
-        widths=noisy,
-        scaled_sampling=widths(sampling, PROBABILITY, "scaled"),
-        scaled_widths=widths(private, PROBABILITY, "scaled"),
-        privacy_share=np.clip(1 - (bare / noisy) ** 2, 0.0, 1.0),
-    )
-
-
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:
-    [expectation] = forecast(study, rows, [epsilon], guess)
-    return float(expectation.scaled_widths[int(study.intercept) :].max())
+    private, _ = _posteriors(_study_at(study, epsilon), rows, epsilon, guess)
+    return float(widths(private, PROBABILITY, "scaled")[int(study.intercept) :].max())

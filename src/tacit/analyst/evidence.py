@@ -1,8 +1,8 @@
 """Evidence: a collection as plain arrays, which is all that a method sees."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,6 +81,16 @@ class Evidence:
     def holders(self) -> int:
         """J."""
         return len(self.grams)
+
+    def only(self, chosen: Sequence[int]) -> "Evidence":
+        """The evidence of these holders alone."""
+        places = list(chosen)
+        per_holder: dict[str, Any] = {
+            field.name: value[places]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **per_holder)
 
     @property
     def d(self) -> int:

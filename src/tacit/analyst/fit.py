@@ -2,14 +2,18 @@
 
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
+from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
-from tacit.analyst.methods.method import Method, Settings
+from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.prior import Prior, load_prior, prior_named
@@ -18,6 +22,7 @@ from tacit.release import Release
 from tacit.study import Study
 
 DEFAULT_METHOD = "noise-aware"
+HoldersAre = Literal["differ", "common", "separate"]
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -34,10 +39,13 @@ def fit(
     method: str = DEFAULT_METHOD,
     *,
     prior: Prior | str | Path = "weak",
+    holders: HoldersAre = "differ",
     settings: Settings | None = None,
 ) -> Posterior:
     """Infer the coefficients from releases: a collection, or paths and documents to collect.
 
+    `holders` says what noise-aware takes them to be: such as may "differ" (from three on), alike
+    ("common"), or nothing to each other ("separate": each is fitted alone).
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
     `[prior]` table.
     """
@@ -48,19 +56,58 @@ def fit(
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
     law = prior_of(prior, collection.study)
-    outcome = chosen.fit(evidence, law, settings)
+    outcome = _outcome(chosen, evidence, law, settings, holders)
+    sentences = cautions(evidence, collection.study.columns, law, outcome)
+    apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
         study=collection.study,
         method=chosen.name,
         outcome=outcome,
         contributions=_contributions(collection),
-        caveat=chosen.caveat,
+        caveat=" ".join(filter(None, [chosen.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(chosen, prior, settings),
+        options=_options(chosen, prior, holders, settings),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if np.isnan(outcome.residual_variance()) else pool(evidence, law, outcome),
+        pooled=None if apart else pool(evidence, law, outcome),
     )
+
+
+def _outcome(
+    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
+) -> Outcome:
+    """What the method gives; a sentence where numbers are too far apart in size for it."""
+    try:
+        outcome = _fitted(method, evidence, prior, settings, holders)
+        usable = bool(np.isfinite(outcome.mean()).all())
+    except np.linalg.LinAlgError:
+        usable = False
+    if not usable:
+        raise MethodError(
+            f"{method.name} cannot compute with these releases: their numbers are too far apart in "
+            "size; leave the odd holder out, or choose another method"
+        )
+    return outcome
+
+
+def _fitted(
+    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
+) -> Outcome:
+    """The method's outcome for holders that differ, are alike, or are each alone."""
+    if holders == "differ":
+        return method.fit(evidence, prior, settings)
+    if method.name != DEFAULT_METHOD:
+        raise MethodError(
+            f"holders: {method.name} takes holders to be alike; "
+            f"leave it out, or use {DEFAULT_METHOD}"
+        )
+    if holders == "common":
+        return method.fit(evidence, prior, replace(settings, spread=0.0))
+    if evidence.holders == 1:
+        raise MethodError("holders: one holder alone is what there is; leave it out")
+    from tacit.analyst.methods.separate import separate
+
+    return separate(evidence, prior, settings)
 
 
 def _collected(releases: Releases) -> Collection:
@@ -89,12 +136,16 @@ def _contributions(collection: Collection) -> tuple[Contribution, ...]:
     )
 
 
-def _options(method: Method, prior: Prior | str | Path, settings: Settings) -> str:
+def _options(
+    method: Method, prior: Prior | str | Path, holders: HoldersAre, settings: Settings
+) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
     options: dict[str, object] = {
         "method": method.name,
         "prior": "(given in code)" if isinstance(prior, Prior) else prior,
     }
+    if holders != "differ":
+        options["holders"] = holders
     if not method.computed:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method.samplers:

@@ -32,7 +32,8 @@ class Prior:
     rate: float  # b
     feature_scale: Array  # (d, d): Λ
     feature_degrees: float  # κ
-    flat_noise: bool = False  # σ² uniform on (0, 1] instead, where y'y tells of it
+    flat_noise: bool = False  # σ² uniform instead, where y'y tells of it
+    by_spread: bool = False  # C of slopes by the features' own spread instead, in `noise-aware`
 
     @property
     def d(self) -> int:
@@ -61,6 +62,7 @@ class Prior:
             feature_scale=np.eye(d) / 3,
             feature_degrees=d + 2.0,
             flat_noise=True,
+            by_spread=True,
         )
 
     @classmethod
@@ -123,6 +125,7 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
         feature_scale=base.feature_scale if scale is None else scale * np.eye(base.d),
         feature_degrees=_given(fields.feature_degrees, base.feature_degrees),
         flat_noise=base.flat_noise and fields.noise_shape is None and fields.noise_rate is None,
+        by_spread=base.by_spread and fields.coefficient_sd is None,
     )
     if prior.feature_degrees <= prior.d - 1:
         raise PriorError(f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}")

@@ -160,8 +160,11 @@ def _may_state(feature: Feature, interval: tuple[float, float]) -> bool:
 def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
     """A smaller row radius, and response weight with it.
 
-    Where sums of rows this wide would not be exact (study.py).
+    Where sums of rows this wide would not be exact (study.py). Where rows are planned, the form
+    that is best for the new intervals.
     """
+    if study.planned_rows:
+        return dict.fromkeys(_defaults(study))
     longest = max((term.longest for term in products_of(features, study.terms)), default=0.0)
     if study.row_radius <= LARGEST_ENTRY or longest <= LARGEST_ENTRY:
         return {}
@@ -169,6 +172,15 @@ def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
         "row_radius": LARGEST_ENTRY,
         "response_weight": study.response_weight * LARGEST_ENTRY / study.row_radius,
     }
+
+
+def _defaults(study: Study) -> list[str]:
+    """Fields of the release form that planned rows made, and so are to follow the intervals."""
+    document = study.document()
+    fields = ["row_radius", "response_bound", "response_weight"]
+    form = {name: value for name, value in document["release"].items() if name not in fields}
+    unstated = Study.from_document(document | {"release": form})
+    return [name for name in fields if getattr(unstated, name) == document["release"][name]]
 
 
 def _hash(releases: Sequence[ScalesRelease]) -> str:

@@ -13,7 +13,9 @@ from tacit.cli.options import (
     Prior,
     Probability,
     TrustedKeys,
+    WithoutImplausible,
 )
+from tacit.errors import PosteriorError
 
 Releases = Annotated[
     list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
@@ -29,6 +31,12 @@ NoiseVariance = Annotated[
     float | None,
     typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
 ]
+Holders = Annotated[
+    Literal["differ", "common", "separate"],
+    typer.Option(
+        help="May holders differ (noise-aware, from three on); are they alike; or each alone."
+    ),
+]
 
 
 def fit(
@@ -42,9 +50,11 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
+    holders: Holders = "differ",
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
+    without_implausible: WithoutImplausible = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
@@ -63,7 +73,12 @@ def fit(
 
     refuse_unwritable(out)
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
-    collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    collection = collect(
+        releases,
+        allow_simulated=allow_simulated,
+        trusted_keys=trusted_key,
+        without_implausible=without_implausible,
+    )
     with draws_bar() as on_progress:
         settings = Settings(
             chains=chains,
@@ -75,19 +90,22 @@ def fit(
             on_progress=on_progress,
         )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, settings=settings
+            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
         )
     posterior.save(out)
     overview = posterior.summary()
     if as_json:
-        typer.echo(json.dumps({"posterior": str(out)} | overview.to_dict()))
+        facts = {"posterior": str(out), "left_out": collection.left_out}
+        typer.echo(json.dumps(facts | overview.to_dict()))
         return
-    holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
-        f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
+        f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
     )
+    for reason in collection.left_out:
+        typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))
-    typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
 
 
 def summary(
@@ -101,6 +119,9 @@ def summary(
         ),
     ] = "user",
     *,
+    by_holder: Annotated[
+        bool, typer.Option("--by-holder", help="Add each holder's own coefficients.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a posterior: mean, sd, interval and diagnostics of each coefficient, and a verdict.
@@ -110,4 +131,14 @@ def summary(
     from tacit.analyst.posterior.posterior import Posterior
 
     overview = Posterior.load(posterior).summary(probability, units)
-    typer.echo(json.dumps(overview.to_dict()) if as_json else str(overview))
+    if as_json:
+        typer.echo(json.dumps(overview.to_dict()))
+        return
+    typer.echo(str(overview))
+    if by_holder:
+        if overview.holders is None:
+            raise PosteriorError(
+                "--by-holder: this posterior takes holders to be alike; "
+                "fit three or more with --holders differ"
+            )
+        typer.echo(f"\n{overview.holders.table()}")

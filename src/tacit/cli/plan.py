@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from tacit.plan import Forecast
 
 
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows of each holder, as 12000,8000,5000. [default: the study's planned_rows]"
+    ),
+]
 Budgets = Annotated[
     str | None, typer.Option(help="Budgets to compare, as 0.5,1,2. [default: the study's]")
 ]
@@ -33,9 +39,21 @@ Explained = Annotated[
     ),
 ]
 Fill = Annotated[
-    float,
+    float | None,
     typer.Option(
-        min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
+        min=0.01,
+        max=1,
+        help="Guess: share of their (typical) ranges that features fill. "
+        "[default: about half of a range, all of a typical one, and a band]",
+    ),
+]
+Spread = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Guess: sd of every slope between holders, as a share of response range over "
+        "feature range. [default: holders are alike]",
     ),
 ]
 Picture = Annotated[
@@ -46,11 +64,12 @@ Picture = Annotated[
 
 def plan(
     study: StudyFile,
-    rows: Annotated[str, typer.Option(help="Rows of each holder, as 12000,8000,5000.")],
+    rows: Rows = None,
     epsilon: Budgets = None,
     width: Width = None,
-    r_squared: Explained = 0.3,
-    fill: Fill = 1.0,
+    r_squared: Explained = 0.5,
+    fill: Fill = None,
+    spread: Spread = None,
     picture: Picture = None,
     *,
     as_json: Json = False,
@@ -65,11 +84,13 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+    holders = list(agreement.planned_rows)
+    if rows is not None:
+        holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared, fill=fill)
+    guess = Guess(r_squared=r_squared, fill=fill, spread=spread)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = None if width is None else epsilon_for(agreement, holders, width, guess)
     if picture is not None:
@@ -78,16 +99,13 @@ def plan(
         facts = {"forecasts": [_facts(each) for each in forecasts], "epsilon_for_width": needed}
         typer.echo(json.dumps(facts))
         return
-    typer.echo(
-        "expected width of 90 % intervals, in user units "
-        "(share of their variance due to privacy noise)"
-    )
-    typer.echo(
-        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals\n"
-    )
+    typer.echo("\n".join(_guessed(r_squared, fill, spread)))
+    typer.echo()
     typer.echo(_table(forecasts))
+    for sentence in _verdicts(forecasts):
+        typer.echo(f"\n{sentence}")
     if width is not None:
-        typer.echo(f"\n{_answer(width, needed)}")
+        typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
 
@@ -110,24 +128,54 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
     return {
         "epsilon": forecast.epsilon,
         "widths": dict(zip(forecast.names, widths, strict=True)),
+        "narrow": dict(zip(forecast.names, forecast.narrow.tolist(), strict=True)),
+        "wide": dict(zip(forecast.names, forecast.wide.tolist(), strict=True)),
         "privacy_share": dict(zip(forecast.names, shares, strict=True)),
+        "verdict": forecast.verdict,
     }
 
 
+def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list[str]:
+    """What the table below rests on."""
+    filled = "about half of their ranges, or all of their typical intervals"
+    if fill is not None:
+        filled = f"{fill:g} of their (typical) ranges"
+    lines = [
+        "expected width of 90 % intervals, in user units (share of their variance due to noise)",
+        f"guessed: R² {r_squared:g}, and that features fill {filled}",
+    ]
+    if fill is None:
+        lines.append("         (between: all of them, and a quarter)")
+    if spread is not None:
+        lines.append(f"         and that slopes differ between holders with sd {spread:g}")
+    return lines
+
+
 def _table(forecasts: list["Forecast"]) -> str:
-    from tacit.cli.tables import text_table
+    from tacit.analyst.posterior.text_table import text_table
 
     rows = [["", *(f"epsilon = {each.epsilon:g}" for each in forecasts)]]
     for k, name in enumerate(forecasts[0].names):
-        cells = [
-            f"{each.widths[k]:.3g} ({100 * each.privacy_share[k]:.0f} %)" for each in forecasts
-        ]
-        rows.append([name, *cells])
-    return text_table(rows, right=True)
+        rows.append([name, *(_cell(each, k) for each in forecasts)])
+    return text_table(rows)
 
 
-def _answer(width: float, needed: float | None) -> str:
-    enough = "no epsilon up to 20 is enough: more rows are needed"
+def _cell(forecast: "Forecast", k: int) -> str:
+    """A width, its band where there is one, and how much of it is privacy's."""
+    width = f"{forecast.widths[k]:.3g}"
+    if forecast.wide[k] > forecast.narrow[k]:
+        width += f" [{forecast.narrow[k]:.2g} to {forecast.wide[k]:.2g}]"
+    return f"{width} ({100 * forecast.privacy_share[k]:.0f} %)"
+
+
+def _verdicts(forecasts: list["Forecast"]) -> list[str]:
+    """What `fit` would say, at each ε at which it would say something."""
+    return [f"at epsilon = {each.epsilon:g}: {each.verdict}" for each in forecasts if each.verdict]
+
+
+def _answer(width: float, needed: float | None, spread: float | None) -> str:
+    more = "holders, or rows," if spread else "rows"
+    enough = f"no epsilon up to 20 is enough: more {more} are needed"
     if needed is not None:
         enough = f"epsilon = {needed:.3g} is enough"
     return f"for every slope known to {width:g} of (response range / feature range): {enough}"

@@ -3,7 +3,7 @@ r"""Rows as the study sees them: mapped to [−1, 1], shrunk into the ball, on a
 An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻¹⁸, no
 entry exceeds 4, and a block has at most 2¹³ rows, so a sum of products over a block is a whole
 number of at most 2⁵³: floating-point matrix multiplication computes it without any rounding, in any
-order, on any machine.
+order, on any machine. Where entries may be c times larger, blocks have c² times fewer rows.
 """
 
 from collections.abc import Iterator
@@ -53,10 +53,11 @@ class Encoder:
             else study.row_radius * GRID - np.sqrt(study.d)
         )
         self._bound = np.floor(study.response_bound * GRID)
+        self._block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / study.largest_entry) ** 2)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        return map(self._encode, self._design.blocks(batch, BLOCK_ROWS))
+        return map(self._encode, self._design.blocks(batch, self._block_rows))
 
     def _encode(self, block: Block) -> Block:
         """Shrink and round at most 2¹³ rows, in place."""

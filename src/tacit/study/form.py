@@ -5,11 +5,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from tacit.privacy.mechanism import Shape
-from tacit.records import Name, Record, must
+from tacit.records import Name, Record, at_most, must
 
 LARGEST_ENTRY = 4.0
-"""Largest entry of an encoded row after shrinking: it keeps sums of products exact
+"""Largest entry of an encoded row after shrinking for which a block of rows has its full size
 (holder/encode.py)."""
+MOST_ENTRY = 32.0
+"""Largest entry at all: blocks of such rows are 64 times smaller, so that sums stay exact."""
 NEAR_SPHERE = 0.3
 """Default row radius over the usual row, without an intercept: nearly every row is longer, and is
 put on the sphere."""
@@ -34,9 +36,16 @@ LEAST_RADIUS = 1e-3
 """Smallest row radius: some hundreds of steps of the encoding's grid, so that rounding stays small
 beside it."""
 MOST_HOLDERS = 1000
-"""Most holders of a secure sum."""
+"""Most holders of a secure sum, or of planned rows."""
+MOST_PLANNED = 10**9
+"""Most rows that a holder may plan."""
 
 Count = Literal["exact", "noisy", "withheld", "public"]
+PlannedRows = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=MOST_PLANNED)], ...],
+    Field(strict=False, max_length=MOST_HOLDERS),
+]
+"""Each holder's number of rows, as far as it is planned."""
 PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{43}=$")]
 """Ed25519, in base64."""
 
@@ -61,7 +70,9 @@ class SecureSum(Record):
     the noise covers `colluding` of those, who may tell the server what they know.
     """
 
-    holders: Annotated[dict[Name, PublicKey], Field(min_length=2, max_length=MOST_HOLDERS)]
+    holders: Annotated[
+        dict[Name, PublicKey], Field(min_length=2, max_length=MOST_HOLDERS), at_most(MOST_HOLDERS)
+    ]
     least: Annotated[int, Field(ge=2)]
     colluding: Annotated[int, Field(ge=0)]
 

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING
 
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.records import must
-from tacit.study.form import LARGEST_ENTRY, LEAST_RADIUS
+from tacit.study.form import LEAST_RADIUS
 
 if TYPE_CHECKING:
     from tacit.study.study import Study
 
 MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
+MOST_MONOMIALS = 20_000
+"""Most monomials that all columns may be sums of, so that an analyst can turn units around."""
 WEIGHT_RANGE = (1e-3, 1e3)
 """How far response_weight may lie from row_radius / response_bound, as a factor."""
 
@@ -27,6 +29,11 @@ def check(study: "Study") -> None:
     must(
         1 <= width <= MOST_COLUMNS,
         f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included",
+    )
+    must(
+        sum(each.width * each.monomials for each in study.products) <= MOST_MONOMIALS,
+        f"the study's columns must expand to at most {MOST_MONOMIALS:,} monomials together: "
+        "lower degrees, or use fewer terms",
     )
     _check_columns(study)
     _check_release(study)
@@ -84,8 +91,8 @@ def _check_release(study: "Study") -> None:
         "release.response_weight must lie within a factor 1000 of row_radius / response_bound",
     )
     must(
-        all(min(study.row_radius, each.longest) <= LARGEST_ENTRY for each in study.products),
-        f"release.row_radius must be at most {LARGEST_ENTRY:g} "
+        study.largest_entry <= study.most_entry,
+        f"release.row_radius must be at most {study.most_entry:g} "
         "where a range is that many times wider than typical",
     )
     must(

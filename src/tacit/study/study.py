@@ -15,26 +15,31 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from tacit import limits
 from tacit.errors import StudyError
 from tacit.html import facts_table
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, mu_of, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
-from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever
-from tacit.records import Name, Record, explain
+from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever, sensitivity
+from tacit.records import Name, Record, at_most, explain
+from tacit.study.afford import affordable
 from tacit.study.columns import Feature, Response
 from tacit.study.form import (
     COUNT_WEIGHT,
     EIGENVALUE_WEIGHT,
+    LARGEST_ENTRY,
+    MOST_ENTRY,
     NEAR_SPHERE,
     NEAR_USUAL,
     RESPONSE_SHARE,
     SQUARE_WEIGHT,
     Count,
+    PlannedRows,
     ReleaseForm,
     SecureSum,
 )
-from tacit.study.rules import check
+from tacit.study.rules import MOST_COLUMNS, check
 from tacit.study.terms import Product, Term, products_of
 
 INTERCEPT = "(intercept)"
@@ -52,9 +57,14 @@ class Study(Record):
     intercept: bool = True
     missing: Missing = "drop"
     response: Response
-    features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
-    terms: Annotated[tuple[Term, ...], Field(strict=False)] = ()
+    features: Annotated[
+        tuple[Feature, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
+    terms: Annotated[
+        tuple[Term, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
     release: ReleaseForm = ReleaseForm()
+    planned_rows: PlannedRows = ()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
@@ -122,6 +132,21 @@ class Study(Record):
         return math.sqrt(self.intercept + math.fsum(each.mean_square for each in self.products))
 
     @property
+    def largest_entry(self) -> float:
+        """Largest entry of an encoded row after shrinking, or `LARGEST_ENTRY` if that is more."""
+        return max(LARGEST_ENTRY, min(self.row_radius, self._widest))
+
+    @property
+    def most_entry(self) -> float:
+        """Largest entry that is allowed: sums of averaged rows must be exact as well."""
+        return MOST_ENTRY if self.release.average == 1 else LARGEST_ENTRY
+
+    @property
+    def _widest(self) -> float:
+        """Largest entry of a row as it is."""
+        return max((each.longest for each in self.products), default=1.0)
+
+    @property
     def _is_anchored(self) -> bool:
         """Whether rows are kept from being short.
 
@@ -135,13 +160,36 @@ class Study(Record):
     def row_radius(self) -> float:
         """R: longer rows are shrunk to it.
 
-        Default: a share of the usual row, and 1 at least with an intercept.
+        Default: what planned rows can afford or, where none are planned, a share of the usual row,
+        and 1 at least with an intercept.
         """
         radius = self.release.row_radius
+        if radius is None and self.planned_rows:
+            radius = self._affordable_radius
         if radius is None:
             radius = (NEAR_USUAL if self._is_anchored else NEAR_SPHERE) * self.usual_row
             radius = max(radius, 1.0) if self.intercept else radius
         return min(radius, self.longest_row)
+
+    @property
+    def _affordable_radius(self) -> float:
+        """The radius that noise and bias make best for the planned rows (afford.py)."""
+        least = self.usual_row * (1.0 if self._is_anchored else NEAR_SPHERE)
+        most = (self.longest_row / least) ** 2
+        square = affordable(self.d * self._planned_noise, most)
+        radius = self.longest_row if square >= most else least * math.sqrt(square)
+        return min(radius, self.most_entry) if self._widest > self.most_entry else radius
+
+    @property
+    def _planned_noise(self) -> float:
+        """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh."""
+        epsilon = self.epsilon if self.scales_share is None else self.stages[1]
+        one_row = sensitivity(1.0, 1.0, Weights(1.0), self.relation, self.release.average)
+        noise = one_row / mu_of(epsilon, self.delta)
+        if self.secure_sum is None:
+            return noise / math.hypot(*self.planned_rows)
+        shares = len(self.secure_sum.holders) / self.secure_sum.covering
+        return noise * math.sqrt(shares) / sum(self.planned_rows)
 
     @property
     def whole_rows(self) -> bool:
@@ -157,13 +205,17 @@ class Study(Record):
 
         Default with an intercept: 1, so that nothing is clipped. Without one, rows are on a small
         sphere and responses, centred by whoever left the intercept out, with them; then it goes
-        with the radius.
+        with the radius. Planned rows that afford a larger sphere make it grow faster: clipping,
+        unlike shrinking, biases a straight line too.
         """
         if self.release.response_bound is not None:
             return self.release.response_bound
         if self._is_anchored:
             return 1.0
-        return min(1.0, RESPONSE_SHARE * self.row_radius / self.usual_row)
+        bound = RESPONSE_SHARE * self.row_radius / self.usual_row
+        if self.planned_rows:
+            bound *= max(1.0, self.row_radius / (NEAR_SPHERE * self.usual_row))
+        return min(1.0, bound)
 
     @property
     def response_weight(self) -> float:
@@ -312,11 +364,13 @@ class Study(Record):
             "response_square": self.response_square,
             "count": self.count,
         }
-        # A study without averaging or sums keeps the hash that it had before there were any.
+        # A study without averaging, sums or plans keeps the hash that it had before there were any.
         if self.release.average == 1:
             del document["release"]["average"]
         if self.secure_sum is None:
             del document["secure_sum"]
+        if not self.planned_rows:
+            del document["planned_rows"]
         return document
 
     def resolved(self) -> Self:
@@ -343,7 +397,10 @@ class Study(Record):
     def from_toml(cls, text: str) -> Self:
         """Read the text of a study file."""
         try:
+            limits.STUDY.check_toml(text)
             document = tomllib.loads(text)
+        except limits.LimitError as error:
+            raise StudyError(str(error)) from None
         except (ValueError, RecursionError) as error:  # too many digits are a plain ValueError
             raise StudyError(f"the study is not valid TOML: {error}") from None
         return cls.from_document(document)
@@ -352,7 +409,8 @@ class Study(Record):
     def load(cls, path: str | Path) -> Self:
         """Read a study file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open(encoding="utf-8") as file:
+                text = file.read(limits.STUDY.letters + 1)
         except (OSError, UnicodeDecodeError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise StudyError(f"cannot read the study {str(path)!r}: {reason}") from None

@@ -10,6 +10,7 @@ from tacit.analyst.prior import Prior
 
 __all__ = [
     "FIXED_S_CAVEAT",
+    "RESIDUAL_CAVEAT",
     "Draws",
     "Method",
     "Mixture",
@@ -31,7 +32,7 @@ class SamplerProgress:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a sampler; closed-form methods heed `noise_variance` alone."""
+    """How to run a sampler; closed-form methods heed `noise_variance` and `spread` alone."""
 
     chains: int = 4
     draws: int = 1000
@@ -39,6 +40,7 @@ class Settings:
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
     sampler: Literal["gradient", "metropolis"] = "gradient"  # how normal-x samples
+    spread: float | None = None  # τ where noise-aware holds it fixed; 0 for holders that are alike
     on_progress: Callable[[SamplerProgress], None] = lambda _progress: None
 
     def assumed_variance(self, prior: Prior) -> float:
@@ -64,7 +66,12 @@ class Method:
     caveat: str = ""
 
 
+RESIDUAL_CAVEAT = (
+    "It does not read y'y: the residual sd, and with it intervals for a new response, rest "
+    "mostly on the prior."
+)
+"""Caveat of every method that knows σ² from X'y alone."""
 FIXED_S_CAVEAT = (
     "This method takes the noisy X'X for the true one: "
-    "where that noise matters, its intervals are too narrow."
+    f"where that noise matters, its intervals are too narrow. {RESIDUAL_CAVEAT}"
 )

@@ -42,6 +42,20 @@ class StudentFacts(Record):
     noise_variance: float
 
 
+class DifferingFacts(Record):
+    """How far holders differ, beside the parts of a mixture."""
+
+    spreads: Matrix
+    locations: Matrix
+    covariances: Annotated[tuple[Matrix, ...], Field(strict=False)]
+    within: Matrix
+    ratios: Vector
+    told: Annotated[tuple[bool, ...], Field(strict=False)]
+    constant: Annotated[tuple[bool, ...], Field(strict=False)]
+    alone: bool
+    outlying: Annotated[tuple[Count, ...], Field(strict=False)]
+
+
 class MixtureFacts(Record):
     """A mixture of normal laws."""
 
@@ -51,7 +65,8 @@ class MixtureFacts(Record):
     noise_variances: Vector
     warning: str
     unshrunk: float
-    disagreement: float
+    differing: DifferingFacts | None = None
+    disagreement: float = 0.0  # of files written before each coefficient had its own spread
 
 
 class PosteriorFacts(Record):

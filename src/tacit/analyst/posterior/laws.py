@@ -5,7 +5,7 @@ A θ + b + r e with a residual e ~ N(0, σ²): that is what a change of units, t
 new response are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -160,6 +160,21 @@ class Student:
 
 
 @dataclass(frozen=True)
+class Differing:
+    """How far holders differ, beside the parts of a mixture; scaled units, holders as collected."""
+
+    spreads: Array  # (k, d): τ at every part, the sd of each coefficient between holders
+    locations: Array  # (J, d): mean of every holder's own coefficients
+    covariances: Array  # (J, d, d): and their covariance
+    within: Array  # (d, d): covariance of a typical holder's coefficients from its release alone
+    ratios: Array  # (J,): residual variance of every holder over σ²
+    told: NDArray[np.bool_]  # (d,): whether enough holders tell of a coefficient's τ
+    constant: NDArray[np.bool_]  # (d,): whether a column is constant within every holder
+    alone: bool = False  # whether each holder was fitted by itself, and no τ was estimated
+    outlying: tuple[int, ...] = ()  # holders too far from the others to count for the average
+
+
+@dataclass(frozen=True)
 class Mixture:
     """A posterior of θ that is a finite mixture of Gaussians, each at its own σ²."""
 
@@ -169,7 +184,7 @@ class Mixture:
     noise_variances: Array  # (k,)
     warning: str = ""  # what the evidence cannot support, for the summary
     unshrunk: float = 1.0  # σ² over the residual variance of shrunk rows
-    disagreement: float = 0.0  # φ: sd of holders' own coefficients about the common ones
+    differing: Differing | None = None  # where holders may differ; θ is then the average holder's
 
     @property
     def parts(self) -> int:
@@ -202,6 +217,46 @@ class Mixture:
             widths=np.sqrt(np.maximum(variances, 1e-300)),
         )
         return mixtures.quantiles(probabilities)
+
+    def of_new_holder(self) -> "Mixture":
+        """The law of a new holder's own coefficients: wider than θ's by τ."""
+        if self.differing is None:
+            return self
+        between = self.differing.spreads[:, :, None] ** 2 * np.eye(self.locations.shape[1])
+        return replace(self, covariances=self.covariances + between, differing=None)
+
+    def of_holder(self, j: int) -> "Mixture":
+        """The law of the j-th holder's own coefficients."""
+        if self.differing is None:
+            return self
+        return replace(
+            self,
+            weights=np.ones(1),
+            locations=self.differing.locations[j : j + 1],
+            covariances=self.differing.covariances[j : j + 1],
+            noise_variances=np.array([self.differing.ratios[j] * self.residual_variance()]),
+            differing=None,
+        )
+
+    def with_aside(self, alone: dict[int, "Mixture"]) -> "Mixture":
+        """With holders that were set aside in their places, each as it is alone."""
+        if not alone or self.differing is None:
+            return self
+        locations = list(self.differing.locations)
+        covariances = list(self.differing.covariances)
+        ratios = self.differing.ratios.tolist()
+        for j, law in sorted(alone.items()):
+            locations.insert(j, law.mean())
+            covariances.insert(j, law.covariance())
+            ratios.insert(j, law.residual_variance() / self.residual_variance())
+        differing = replace(
+            self.differing,
+            locations=np.array(locations),
+            covariances=np.array(covariances),
+            ratios=np.array(ratios),
+            outlying=tuple(sorted(alone)),
+        )
+        return replace(self, differing=differing)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""

@@ -6,15 +6,17 @@ bring.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import grams
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.posterior.pooled import disagreement_of, precisions
+from tacit.analyst.methods.noise_aware.slopes import slopes_of
+from tacit.analyst.posterior.pooled import precisions, spread_along
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
 from tacit.privacy.gaussian import split
@@ -23,25 +25,46 @@ from tacit.study import Study
 
 Array = NDArray[np.float64]
 
+EXPECTED_SHARE = 2.0
+"""ρ of the default prior (noise_aware/slopes.py) at which intervals are forecast."""
+
 
 def expected(
-    study: Study, rows: Sequence[float], gram: Array, epsilons: Sequence[float] | None
+    study: Study,
+    rows: Sequence[float],
+    gram: Array,
+    epsilons: Sequence[float] | None,
+    spread: float | None = None,
 ) -> Posterior:
     """The posterior from the statistics that holders would have.
 
-    With the noise of each one's ε or, for None, without.
+    With the noise of each one's ε or, for None, without. `spread` is τ, the sd of every coefficient
+    between holders; None for whatever is then estimated.
     """
     noise = None if epsilons is None else _noise_of(study, epsilons)
     if study.secure_sum is not None:  # one release, of all rows
         rows = [sum(rows)]
         noise = None if epsilons is None else [_noise_of_sum(study, epsilons)]
-    evidence = _evidence(study, np.array(rows, dtype=float), gram, noise)
+    sizes = np.array(rows, dtype=float)
+    prior = _prior(_evidence(study, sizes, gram, None))
+    evidence = _evidence(study, sizes, gram, noise)
     return Posterior(
         study=study,
         method="noise-aware",
-        outcome=fit(evidence, Prior.weak(study.d), Settings()),
+        outcome=fit(evidence, prior, Settings(spread=spread)),
         contributions=(),
     )
+
+
+def _prior(exact: Evidence) -> Prior:
+    """The default prior of slopes as rows without noise would have it, the same for every ε.
+
+    What noise hides makes the default prior guess; more noise is then no reason for narrower
+    intervals.
+    """
+    weak = Prior.weak(exact.d)
+    covariance = slopes_of(exact, grams(exact), weak).covariance(EXPECTED_SHARE)
+    return replace(weak, covariance=covariance, by_spread=False)
 
 
 def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:
@@ -105,23 +128,24 @@ def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenar
     theta = vectors.T @ posterior.mean("scaled")
     matrix = posterior.units(units).matrix @ vectors
     variance = pooled.noise_variance
-    disagreement = disagreement_of(posterior.outcome)
+    between = spread_along(posterior.outcome, vectors)
 
-    def spread(more_rows: float, more_epsilon: float | None) -> Array:
+    def spread(more_rows: float, more_epsilon: float | None, more_holders: float = 1) -> Array:
         noise: Array | float = 0.0
         if more_epsilon is not None:
             epsilons = [more_epsilon * c.epsilon for c in contributions]
             noise = _added_variance(_noise_of(posterior.study, epsilons), theta)
-        known = precisions(values, more_rows * rows, variance, disagreement, noise)
+        known = more_holders * precisions(values, more_rows * rows, variance, between, noise)
         spreads: Array = np.sqrt(np.sum(matrix**2 / (known + 1), axis=1))  # 1 is the weak prior's
         return spreads
 
     now = spread(1, 1)
-    changed: dict[str, tuple[float, float | None]] = {
+    changed: dict[str, tuple[float, float | None] | tuple[float, float | None, float]] = {
         "every ε doubled": (1, 2),
         "every ε four times as large": (1, 4),
         "twice the rows": (2, 1),
         "four times the rows": (4, 1),
+        "twice the holders": (1, 1, 2),
         "no privacy noise": (1, None),
     }
     return [Scenario(change, spread(*given) / now) for change, given in changed.items()]

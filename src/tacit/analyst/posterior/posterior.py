@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from tacit.analyst.posterior.holders import Holders
     from tacit.analyst.posterior.prediction import Predictions
     from tacit.analyst.posterior.summary import Summary
 
@@ -173,8 +174,19 @@ class Posterior:
 
         return summarise(self, probability, units)
 
-    def predict(self, table: object, interval: float = 0.9) -> "Predictions":
+    def holders(self, probability: float = 0.9, units: AnyUnits = "user") -> "Holders | None":
+        """How far holders differ, and each holder's own coefficients; None where they are alike."""
+        from tacit.analyst.posterior.holders import holders_of
+
+        return holders_of(self, probability, units)
+
+    def predict(
+        self, table: object, interval: float = 0.9, holder: str | None = None
+    ) -> "Predictions":
         """Predict the response of every row of a table, given as to `publish`.
+
+        For the average holder; or for one `holder` by its name; or for "new", one that has not
+        published.
 
         In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean
         response of such rows, and `sd`, `low` and `high` for a new one; sd² is `variance_residual`
@@ -182,7 +194,7 @@ class Posterior:
         """
         from tacit.analyst.posterior.prediction import predict
 
-        return predict(self, table, interval)
+        return predict(self, table, interval, holder)
 
     def plot_forest(
         self, ax: "Axes | None" = None, probability: float = 0.9, units: UnitsName = "contrast"

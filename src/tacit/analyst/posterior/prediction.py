@@ -7,6 +7,7 @@ new response is split into that of e, that which exact statistics would leave in
 and the rest, which is due to privacy.
 """
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.frames import frame_class
+from tacit.analyst.posterior.holders import at_holder
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import PosteriorError, TableError
 from tacit.files import whole_file
@@ -37,6 +40,8 @@ FIELDS = (
 )
 """Columns of a prediction."""
 SUFFIXES = (".parquet", ".csv")
+MOST_HEADER = 2**20
+"""Longest first line of a CSV file that is looked at."""
 MOST_NUMBERS = 2**21
 """Size of the arrays that a block of rows may need, which keeps memory flat however many draws
 there are."""
@@ -172,9 +177,11 @@ def _variances(matrix: Array, covariance: Array) -> Array:
     return variances
 
 
-def predict(posterior: Posterior, source: object, interval: float) -> Predictions:
+def predict(
+    posterior: Posterior, source: object, interval: float, holder: str | None = None
+) -> Predictions:
     """Predict every row of a table that fits into memory."""
-    predictor = Predictor(posterior, interval)
+    predictor = Predictor(at_holder(posterior, holder), interval)
     batches = [predictor.batch(batch) for batch in table_for(posterior, source).batches()]
     schema = pa.schema([(name, pa.float64()) for name in FIELDS])
     return Predictions(arrow=pa.Table.from_batches(batches, schema))
@@ -186,6 +193,7 @@ def predict_to(
     source: object,
     interval: float = 0.9,
     *,
+    holder: str | None = None,
     keep: Sequence[str] = (),
     on_rows: Callable[[int], None] = lambda _rows: None,
 ) -> RowCounts:
@@ -201,11 +209,13 @@ def predict_to(
         raise TableError(
             f"keep: {min(taken)!r} is the name of a prediction; rename that column of the table"
         )
-    predictor = Predictor(posterior, interval)
+    predictor = Predictor(at_holder(posterior, holder), interval)
     table = table_for(posterior, source, keep)
     with whole_file(path) as file, _writer(path.suffix, file) as write:
         for batch in table.batches():
             kept = batch.select(list(keep))
+            if path.suffix == ".csv":
+                kept = without_formulas(kept)
             fields = predictor.batch(batch)
             write(pa.record_batch([*kept.columns, *fields.columns], [*keep, *FIELDS]))
             on_rows(batch.num_rows)
@@ -214,6 +224,47 @@ def predict_to(
             own_fields = [(name, pa.float64()) for name in FIELDS]
             write(pa.RecordBatch.from_pylist([], pa.schema([*kept_fields, *own_fields])))
     return predictor.met
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse to overwrite what is not a file of predictions."""
+    try:
+        columns = _columns_of(path) if path.is_file() and path.stat().st_size else list(FIELDS)
+    except (OSError, ValueError):
+        columns = []
+    if columns[-len(FIELDS) :] != list(FIELDS):
+        raise PosteriorError(
+            f"{str(path)!r} exists already and holds no predictions: choose another file, "
+            "or remove it"
+        )
+
+
+def _columns_of(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file, or in the first line of a CSV file."""
+    if path.suffix == ".parquet":
+        names: list[str] = pq.read_schema(path).names
+        return names
+    with path.open("rb") as file:
+        line = file.readline(MOST_HEADER).decode("utf-8", errors="replace")
+    return next(csv.reader([line.rstrip("\r\n")]), [])
+
+
+def without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Texts that a spreadsheet would run, with an apostrophe before them, as spreadsheets write it.
+
+    A cell that begins with = + - @, a tab or a carriage return is a formula to a program that opens
+    the CSV file; the apostrophe makes it a text. Numbers are left alone.
+    """
+    columns = [_text_only(column) for column in batch.columns]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _text_only(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pc.replace_substring_regex(column, pattern="^([=+\\-@\t\r])", replacement="'\\1")
 
 
 def table_for(posterior: Posterior, source: object, keep: Sequence[str] = ()) -> Table:

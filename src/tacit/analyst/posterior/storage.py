@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.facts import PosteriorFacts
-from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
+from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import PosteriorError, StudyError
@@ -97,6 +97,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(outcome, Mixture):
         parts = _plain(outcome)
         parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
+        parts["differing"] = None if outcome.differing is None else _plain(outcome.differing)
         return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
@@ -109,7 +110,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"chains": chains, "acceptance": rates}
 
 
-def _plain(record: Mixture | Pooled) -> dict[str, Any]:
+def _plain(record: Mixture | Differing | Pooled) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(record).items()
@@ -156,6 +157,7 @@ def _student(closed: dict[str, Any], d: int) -> Student:
 
 def _mixture(parts: dict[str, Any], d: int) -> Mixture:
     k = len(parts["weights"])
+    between = parts.get("differing")
     return Mixture(
         weights=_array(parts["weights"], k),
         locations=_array(parts["locations"], k, d),
@@ -163,5 +165,20 @@ def _mixture(parts: dict[str, Any], d: int) -> Mixture:
         noise_variances=_array(parts["noise_variances"], k),
         warning=str(parts["warning"]),
         unshrunk=float(parts["unshrunk"]),
-        disagreement=float(parts["disagreement"]),
+        differing=None if between is None else _differing(between, k, d),
+    )
+
+
+def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
+    holders = len(parts["locations"])
+    return Differing(
+        spreads=_array(parts["spreads"], k, d),
+        locations=_array(parts["locations"], holders, d),
+        covariances=_array(parts["covariances"], holders, d, d),
+        within=_array(parts["within"], d, d),
+        ratios=_array(parts["ratios"], holders),
+        told=_array(parts["told"], d).astype(bool),
+        constant=_array(parts["constant"], d).astype(bool),
+        alone=bool(parts["alone"]),
+        outlying=tuple(int(place) for place in parts["outlying"]),
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
+from tacit.analyst.posterior.estimand import estimand
 from tacit.analyst.posterior.frames import frame_class
+from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
 from tacit.analyst.posterior.text_table import text_table
@@ -47,6 +49,8 @@ class Summary:
     verdict: Verdict
     caveat: str
     response: str
+    estimand: str
+    holders: Holders | None = None  # None where holders are taken to be alike
 
     @property
     def heads(self) -> list[str]:
@@ -67,7 +71,8 @@ class Summary:
             f"residual sd {self.residual_sd:.4g} of {self.response}; "
             f"method {self.method}; {self.units} units"
         )
-        return [note for note in (made, self.verdict.value, self.caveat) if note]
+        notes = (made, self.estimand, self.verdict.value, self.caveat)
+        return [note for note in notes if note]
 
     @property
     def _sampled(self) -> bool:
@@ -89,6 +94,8 @@ class Summary:
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
+            "estimand": self.estimand,
+            "holders": None if self.holders is None else self.holders.to_dict(),
         }
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -104,7 +111,8 @@ class Summary:
         return frame
 
     def __str__(self) -> str:
-        return "\n".join([text_table([self.heads, *self.cells]), "", *self.notes])
+        between = [] if self.holders is None else ["", str(self.holders)]
+        return "\n".join([text_table([self.heads, *self.cells]), *between, "", *self.notes])
 
     __repr__ = __str__
 
@@ -120,6 +128,8 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
     outcome = posterior.outcome
     mixed = mixing(posterior.draws(units)) if isinstance(outcome, Draws) else None
     warning = outcome.warning if isinstance(outcome, Mixture) else ""
+    holders = posterior.holders(probability, units)
+    differ = "" if holders is None else holders.sentence
     return Summary(
         method=posterior.method,
         units=units,
@@ -127,8 +137,10 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         rows=_rows(posterior, probability, units, mixed),
         residual_sd=posterior.residual_sd(units),
         verdict=_judged(outcome),
-        caveat=" ".join(filter(None, [posterior.caveat, warning])),
+        caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
         response=posterior.study.response.label,
+        estimand=estimand(posterior),
+        holders=holders,
     )
 
 

@@ -8,6 +8,7 @@ from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report.background import again, asked, contributed, promised, trust
 from tacit.analyst.report.cases import new_cases
+from tacit.analyst.report.differing import differing
 from tacit.analyst.report.findings import findings, in_short, outlook, privacy_part
 from tacit.analyst.report.markup import Html, html, join
 from tacit.analyst.report.subject import Subject
@@ -16,6 +17,7 @@ from tacit.files import write_whole
 
 CONTENTS = {
     "found": "What was found",
+    "differ": "How holders differ",
     "privacy": "How much of the uncertainty is privacy",
     "cases": "What to expect of a new case",
     "asked": "What was asked",
@@ -27,6 +29,7 @@ CONTENTS = {
 }
 SECTIONS: dict[str, Callable[[Subject], Html]] = {
     "found": findings,
+    "differ": differing,
     "privacy": privacy_part,
     "cases": new_cases,
     "asked": asked,

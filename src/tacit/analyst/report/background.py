@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.laws import Draws
-from tacit.analyst.posterior.pooled import disagreement_of
 from tacit.analyst.report import charts, markup
 from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
 from tacit.analyst.report.subject import Subject
@@ -159,17 +158,11 @@ def trust(subject: Subject) -> Html:
         caveat=subject.summary.caveat,
     )
     parts = [verdict]
-    if disagreement_of(outcome) > 0:
-        differ = "The holders' own coefficients clearly differ. "
-        parts.append(
-            paragraph(
-                differ + "The report is about their average, and its intervals allow for that."
-            )
-        )
     if isinstance(outcome, Draws):
         parts.append(_mixing(subject))
     parts += [
         _panels(subject),
+        paragraph("$sentence", sentence=subject.summary.estimand),
         paragraph("The numbers hold as far as these do:"),
         markup.listing(_assumptions(subject)),
     ]

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from tacit.analyst.methods.noise_aware.verdict import TOO_LITTLE
 from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
-from tacit.analyst.posterior.pooled import disagreement_of
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import MOST_CASES, Comparison
 from tacit.analyst.report.markup import (
@@ -118,6 +118,8 @@ def in_short(subject: Subject) -> Html:
     headlines = [headline(subject, *clear) for clear in _clearest(subject)]
     if not headlines and subject.summary.verdict is not Verdict.POINT:
         nothing = "No feature goes clearly with <b>$response</b>: every interval includes zero."
+        if TOO_LITTLE in subject.summary.caveat:
+            nothing = "The study is too small to tell what goes with <b>$response</b>."
         headlines = [html(nothing, response=subject.response)]
     verdict = "" if subject.sound else subject.summary.verdict.value
     warning = " ".join(filter(None, [verdict, subject.summary.caveat]))
@@ -258,13 +260,12 @@ def privacy_part(subject: Subject) -> Html:
         (name, ((1 - float(s), "sampling", "limited data"), (float(s), "privacy", "privacy")))
         for name, s in zip(subject.units.names, share, strict=True)
     ]
-    differ = disagreement_of(subject.posterior.outcome) > 0
     caption = html(
         "What the variance of each difference is made of: "
         '<span class="key sampling"></span> limited data$differ, which exact statistics '
         'of the same rows would leave too, and <span class="key privacy"></span> '
         "the noise that protects persons.",
-        differ=" and differences between holders" if differ else "",
+        differ=" and differences between holders" if subject.differ else "",
     )
     return section(
         "privacy",
@@ -304,9 +305,10 @@ def outlook(subject: Subject) -> Html:
         "outlook",
         "What more would bring",
         paragraph(
-            "Intervals become narrower with more rows, or with a larger privacy budget ε, "
-            "which protects less. "
-            "Another release of the same rows adds to what was spent on them."
+            "Intervals become narrower with more rows or holders, or with a larger privacy budget "
+            "ε, which protects less. ${differ}"
+            "Another release of the same rows adds to what was spent on them.",
+            differ="Where holders differ, only more holders help much. " if subject.differ else "",
         ),
         figure(caption, charts.ratios("outlook", "Width of intervals if something changed", bars)),
         table(

@@ -28,6 +28,11 @@ class Subject:
         """The table in the user's units, with its verdict."""
         return self.posterior.summary(self.probability)
 
+    @property
+    def differ(self) -> bool:
+        """Whether holders clearly differ in some coefficient."""
+        return self.summary.holders is not None and bool(self.summary.holders.differ)
+
     @cached_property
     def compared(self) -> list[Comparison]:
         """What is compared, feature by feature."""

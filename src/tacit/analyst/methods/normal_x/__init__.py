@@ -4,7 +4,7 @@ The posterior is the same either way.
 """
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.method import Draws, Method, Settings
+from tacit.analyst.methods.method import RESIDUAL_CAVEAT, Draws, Method, Settings
 from tacit.analyst.methods.normal_x import gradient, metropolis
 from tacit.analyst.prior import Prior
 
@@ -22,4 +22,5 @@ METHOD = Method(
     computed=False,
     needs=("counts",),
     samplers=("gradient", "metropolis"),
+    caveat=RESIDUAL_CAVEAT,
 )
