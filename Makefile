@@ -37,6 +37,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 audit: $(READY)
+	$(BIN)/python tests/privacy/audit.py
 	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli
 
 calibrate: $(READY)

@@ -13,8 +13,18 @@ from pathlib import Path
 from frame import RESULTS
 
 HERE = Path(__file__).parent
-NAMES = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "__main__"})
-NEEDS_DATA = {"accuracy", "real_tables"}
+NAMES = sorted(
+    path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "mutations", "__main__"}
+)
+NEEDS_DATA = {"accuracy"}
+VARIANTS: dict[str, dict[str, list[str]]] = {
+    "coverage": {"": [], "-add-remove": ["--relation", "add-remove"]},
+    "mixing": {"": [], "-nuts": ["--nuts"]},
+    "robustness": {"": [], "-intercept-2": ["--intercept", "2"]},
+    "accuracy": {"": ["--beijing"]},
+}
+"""Benchmarks that are run more than once: the end of the record's name, and the options."""
+ONCE: dict[str, list[str]] = {"": []}
 
 
 def main() -> None:
@@ -33,13 +43,15 @@ def main() -> None:
         if name in NEEDS_DATA and options.data is None:
             print(f"== {name}: left out, it needs --data", flush=True)
             continue
-        print(f"== {name}", flush=True)
-        words = ["--check"] if options.check else []
-        words += ["--quick"] if options.quick else ["--out", str(RESULTS)]
-        words += ["--data", str(options.data)] if name in NEEDS_DATA else []
-        done = subprocess.run([sys.executable, str(HERE / f"{name}.py"), *words], check=False)
-        if done.returncode:
-            failed.append(name)
+        for variant, words in VARIANTS.get(name, ONCE).items():
+            print(f"== {name}{variant}", flush=True)
+            command = [sys.executable, str(HERE / f"{name}.py"), *words]
+            command += ["--check"] if options.check else []
+            kept = str(RESULTS / f"{name}{variant}.json")
+            command += ["--quick"] if options.quick else ["--out", kept]
+            command += ["--data", str(options.data)] if name in NEEDS_DATA else []
+            if subprocess.run(command, check=False).returncode:
+                failed.append(f"{name}{variant}")
     print(f"failed: {', '.join(failed)}" if failed else "all done")
     sys.exit(1 if failed else 0)
 

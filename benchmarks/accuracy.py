@@ -26,19 +26,18 @@ DIR holds power_plant_energy.csv, bike_sharing.csv, air_quality.csv (UCI; no hea
 and, for --beijing, beijing_air_12sites.csv.gz with a header.
 """
 
-import argparse
 import math
 import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
+from frame import Bench
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1])
-)  # the experiments lie beside this folder, outside the package
+# The experiments lie beside this folder, outside the package.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from experiments.data import prepared
+from experiments.model.data import prepared
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.methods.method import Settings
@@ -68,6 +67,15 @@ BEST_PRINTED = PRINTED | {
     ("BikeSharing", 1): 0.0020,
 }
 SETS = ("PowerPlant", "BikeSharing", "AirQuality")
+ORDER = {
+    "noise-aware": "noise-aware",
+    "fixed-s-fast": "fixed-s-fast, our release",
+    "ridge": "best ridge, our release",
+    "paper": "paper, honest",
+    "ada-ssp": "ada-ssp, joint",
+    "diffprivlib": "diffprivlib",
+}
+"""Methods in the order of the table, and their headings there."""
 RATIO_BAR = 40.0
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -175,19 +183,18 @@ def best_ridge(
     gram: np.ndarray, moment: np.ndarray, x_test: np.ndarray, y_test: np.ndarray
 ) -> np.ndarray:
     size = abs(np.trace(gram))
-    found = [
+    ridges = [
         np.linalg.solve(gram + share * size * np.eye(len(moment)), moment)
         for share in np.geomspace(1e-4, 10, 40)
     ]
-    return min(found, key=lambda theta: float(np.mean((y_test - x_test @ theta) ** 2)))
+    return min(ridges, key=lambda theta: float(np.mean((y_test - x_test @ theta) ** 2)))
 
 
 def diffprivlib_error(data: Data, runs: int) -> float:
     try:
         from diffprivlib.models import LinearRegression
-    except (
-        ImportError
-    ):  # not installed, or not with a scikit-learn it knows: pip install 'tacit-dp[bench]'
+    except ImportError:
+        # Not there, or not with a scikit-learn it knows: pip install 'tacit-dp[bench]'.
         return math.nan
     x, y, x_test, y_test = data
     bounds = (x.min(axis=0), x.max(axis=0))
@@ -200,10 +207,11 @@ def diffprivlib_error(data: Data, runs: int) -> float:
     return float(np.mean(errors))
 
 
-def compare(folder: Path, runs: int) -> bool:
-    """The nine cells under both relations; returns whether the bars are met."""
-    met = True
-    lines = []
+def compare(bench: Bench, folder: Path, runs: int) -> None:
+    """The nine cells under both relations."""
+    columns = {"relation": "<12", "set": "<12", "J": "d", "floor": ".5f", "printed": ".4f"}
+    columns |= dict.fromkeys(ORDER.values(), ".5f")
+    table = bench.table("error", columns | {"ratio": ".1f"})
     for relation in ("replace-one", "add-remove"):
         logs = []
         for name in SETS:
@@ -218,27 +226,20 @@ def compare(folder: Path, runs: int) -> bool:
                 errors["diffprivlib"] = diffprivlib_error(data, runs) if holders == 1 else math.nan
                 ratio = (errors["paper"] - floor) / (errors["noise-aware"] - floor)
                 logs.append(math.log(ratio))
-                met &= (
-                    round(errors["noise-aware"], 4) <= BEST_PRINTED[name, holders]
-                )  # printed to four places
-                order = ("noise-aware", "fixed-s-fast", "ridge", "paper", "ada-ssp", "diffprivlib")
-                cells = " ".join(f"{errors[method]:>12.5f}" for method in order)
-                lines.append(
-                    f"{relation:<12}{name:<12}{holders:>3}{floor:>9.5f}{BEST_PRINTED[name, holders]:>9.4f} {cells}{ratio:>8.1f}"
+                printed = BEST_PRINTED[name, holders]
+                shown = [errors[method] for method in ORDER]
+                table.row(relation, name, holders, floor, printed, *shown, ratio)
+                bench.bar(
+                    f"{relation}, {name}, J = {holders}: at or below the printed number",
+                    met=round(errors["noise-aware"], 4) <= printed,  # printed to four places
                 )
-                print(lines[-1], flush=True)
         mean = math.exp(float(np.mean(logs)))
-        met &= mean >= RATIO_BAR
-        lines.append(
-            f"{relation}: excess of paper over ours, geometric mean {mean:.1f} (bar {RATIO_BAR:g})"
-        )
-    head = f"{'relation':<12}{'set':<12}{'J':>3}{'floor':>9}{'printed':>9} {'noise-aware':>12} {'fixed-s-fast':>12} {'ridge':>12}"
-    print("\n" + head + f" {'paper':>12} {'ada-ssp':>12} {'diffprivlib':>12}{'ratio':>8}")
-    print("\n".join(lines))
-    return met
+        bench.say(f"{relation}: excess of paper over ours, geometric mean {mean:.1f}")
+        bench.bar(f"{relation}: ratio {mean:.1f}, at least {RATIO_BAR:g}", met=mean >= RATIO_BAR)
 
 
-BEIJING = {  # public ranges, and what is typical, from what is known of the instruments and the climate
+# Public ranges, and what is typical, from what is known of the instruments and the climate.
+BEIJING = {
     "SO2": ([0, 500], [0, 60]),
     "NO2": ([0, 300], [0, 130]),
     "CO": ([0, 10000], [0, 4000]),
@@ -251,17 +252,17 @@ BEIJING = {  # public ranges, and what is typical, from what is known of the ins
 }
 
 
-def beijing(folder: Path, runs: int) -> None:
+def beijing(bench: Bench, folder: Path, runs: int) -> None:
     """Twelve stations as twelve holders, public ranges.
 
     R² of PM2.5 on nine features, on a tenth of rows held out.
     """
-    table = pyarrow.csv.read_csv(folder / "beijing_air_12sites.csv.gz")
+    source = pyarrow.csv.read_csv(folder / "beijing_air_12sites.csv.gz")
     names = [*BEIJING, "PM2.5"]
     columns = np.column_stack(
-        [table[name].to_numpy(zero_copy_only=False).astype(float) for name in names]
+        [source[name].to_numpy(zero_copy_only=False).astype(float) for name in names]
     )
-    stations = np.asarray(table["station"])
+    stations = np.asarray(source["station"])
     held_out = np.arange(len(columns)) % 10 == 0
     test = columns[held_out & ~np.isnan(columns).any(axis=1)]
     train = columns[~held_out]
@@ -274,7 +275,10 @@ def beijing(folder: Path, runs: int) -> None:
             np.mean((test[:, -1] - beta[0] - test[:, :-1] @ beta[1:]) ** 2) / test[:, -1].var()
         )
 
-    print(f"\nBeijing, 12 stations, {len(train)} rows: R² without privacy {r_squared(beta):.4f}")
+    bench.say(
+        f"Beijing, 12 stations, {len(train):,} rows: R² without privacy {r_squared(beta):.4f}"
+    )
+    table = bench.table("beijing", {"ε": "g", "noise-aware": ".3f", "fixed-s-fast": ".3f"})
     for epsilon in (0.1, 0.5, 1.0, 3.0):
         study = Study.from_document(
             {
@@ -292,37 +296,31 @@ def beijing(folder: Path, runs: int) -> None:
             statistics_of(study, table_of(train[stations[~held_out] == station], study).batches())
             for station in sorted(set(stations))
         ]
-        found = {
-            method: [
-                r_squared(
-                    fit(collection_of(study, parts, np.random.default_rng(run)), method).mean()
-                )
-                for run in range(runs)
-            ]
+        means = [
+            np.mean(
+                [
+                    r_squared(
+                        fit(collection_of(study, parts, np.random.default_rng(run)), method).mean()
+                    )
+                    for run in range(runs)
+                ]
+            )
             for method in ("noise-aware", "fixed-s-fast")
-        }
-        print(
-            f"epsilon {epsilon:g}: "
-            + ", ".join(f"{method} {np.mean(values):.4f}" for method, values in found.items())
-        )
+        ]
+        table.row(epsilon, *means)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--quick", action="store_true", help="three runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--beijing", action="store_true", help="also the twelve stations")
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="three runs")
+    bench.option("--data", type=Path, required=True)
+    bench.option("--runs", type=int, default=50)
+    bench.option("--beijing", action="store_true", help="also the twelve stations")
+    options = bench.options()
     runs = 3 if options.quick else options.runs
-    met = compare(options.data, runs)
+    compare(bench, options.data, runs)
     if options.beijing:
-        beijing(options.data, max(2, runs // 5))
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+        beijing(bench, options.data, max(2, runs // 5))
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -37,8 +37,8 @@ WIDTH = 10
 class Table:
     """Figures of one kind: printed as they come, and kept.
 
-    `columns` maps a heading to the format of its figures: that of Python's `format`; text is
-    padded on the right.
+    `columns` maps a heading to the format of its figures, as Python's `format` takes it; "<20" is
+    text, at least so wide.
     """
 
     columns: dict[str, str]
@@ -55,16 +55,14 @@ class Table:
         print(self._line(cells) + (f"  {note}" if note else ""), flush=True)
 
     def _line(self, cells: list[str]) -> str:
-        widths = [max(WIDTH, len(heading) + 2) for heading in self.columns]
-        text = [form == "" or form.startswith("<") for form in self.columns.values()]
-        widths = [
-            max(width, int(form[1:] or 0)) if form.startswith("<") else width
-            for width, form in zip(widths, self.columns.values(), strict=True)
-        ]
-        return "".join(
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, text, strict=True)
-        ).rstrip()
+        line = ""
+        for cell, (heading, form) in zip(cells, self.columns.items(), strict=True):
+            width = max(WIDTH, len(heading) + 2)
+            if form.startswith("<"):
+                line += "  " + cell.ljust(max(width, int(form[1:])))
+            else:
+                line += cell.rjust(width)
+        return line.rstrip()
 
 
 def shown(figure: object, form: str) -> str:
@@ -94,7 +92,7 @@ class Bench:
         self.tables: dict[str, Table] = {}
         self.said: list[str] = []
         self.bars: list[dict[str, object]] = []
-        self._chosen: Mapping[str, object] = {}
+        self._chosen: dict[str, object] = {}
         self._check = False
         self._out: Path | None = None
         self._begun = time.perf_counter()
@@ -168,7 +166,14 @@ class Bench:
             "said": self.said,
             "bars": self.bars,
         }
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        text = re.sub(r"\[[^\[\]{}]*\]", _on_one_line, text)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def _on_one_line(part: re.Match[str]) -> str:
+    """A list of plain values, such as a row of a table."""
+    return re.sub(r"\s*\n\s*", " ", part[0]).replace("[ ", "[").replace(" ]", "]")
 
 
 def commit() -> str:

@@ -1,7 +1,10 @@
-(** The formulas that [privacy/sensitivity.py] and [privacy/scales.py] compute, written once for any arithmetic.
+(** The formulas that [privacy/sensitivity.py] and [privacy/scales.py] compute, written once for any
+    arithmetic.
 
-    At the real numbers they are the bounds that the theorems are about. At the rational numbers Coq itself evaluates them, and
-    [Bridge.v] proves that both are the same number; tests/proofs compares those values with what the program returns. *)
+    At the real numbers they are the bounds that the theorems are about. At the rational numbers Coq
+    itself evaluates them, and [Bridge.v] proves that both are the same number; tests/proofs
+    compares
+    those values with what the program returns. *)
 
 Require Import Reals QArith ZArith.
 
@@ -18,7 +21,7 @@ Record arithmetic := {
 
 Inductive relation := ReplaceOne | AddRemove.
 
-(** [sensitivity.py] calls these [response], [square], [count] and [eigenvalue]; X'X has weight 1. *)
+(** [sensitivity.py] calls these response, square, count and eigenvalue; X'X has weight 1. *)
 Record weights (A : arithmetic) := { w : A; v : A; c : A; e : A }.
 Arguments w {A}. Arguments v {A}. Arguments c {A}. Arguments e {A}.
 
@@ -43,16 +46,18 @@ Definition smaller_response (W V : A) : A := (#1 - root A (#1 - #2 * (W * W) / (
 Definition parallel_at (W V t : A) : A := square (W * (#1 + t)) + square (V * (#1 - t * t)).
 Definition parallel (W V : A) : A :=
   let both := #4 * (W * W) in
-  if at_most A (V * V) (#2 * (W * W)) then both else larger both (parallel_at W V (smaller_response W V)).
+  if at_most A (V * V) (#2 * (W * W)) then both
+  else larger both (parallel_at W V (smaller_response W V)).
 Definition diameter (W V : A) : A :=
-  if at_most A (W * W) (#2) then larger (opposite W) (one_zero W V) else larger (parallel W V) (one_zero W V).
+  if at_most A (W * W) (#2) then larger (opposite W) (one_zero W V)
+  else larger (parallel W V) (one_zero W V).
 
 (** How many times the longest t(x, y) one row can move statistics of groups of [k] rows. *)
 Definition lever (rel : relation) (k : A) : A :=
   if at_most A k (#1) then #1
   else match rel with ReplaceOne => #4 * (k - #1) / k | AddRemove => (#6 * k - #5) / k end.
 
-(** The squared sensitivity of statistics of rows with ‖x‖ ≤ X and |y| ≤ Y, dealt into groups of [k]. *)
+(** The squared sensitivity of statistics of rows with ‖x‖ ≤ X and |y| ≤ Y, in groups of [k]. *)
 Definition rows_squared (rel : relation) (k W V : A) : A :=
   match rel with
   | ReplaceOne => if at_most A k (#1) then diameter W V else square (lever rel k) * longest W V
@@ -66,14 +71,16 @@ Definition sensitivity_squared (rel : relation) (k X Y : A) (p : weights A) : A 
   let eigenvalue := e p * lever rel k * (#1 + eigenvalue_slack) in
   square (X * X) * rows_squared rel k W V + count + square (X * X * eigenvalue).
 
-(** The largest weight at which y'y is free, squared; and the scales stage: squared weight of Σu², squared sensitivity. *)
+(** The largest weight at which y'y is free, squared; and the scales stage: the squared weight of
+    Σu² and the squared sensitivity. *)
 Definition free_square_weight_squared (X Y response : A) : A :=
   let W := response * Y / X in square (square (X / Y)) * (W * W + W * W * (W * W) / #2).
 Definition moments_square_weight_squared : A := #2.
 Definition moments_squared (columns : A) : A := #4 * columns.
 
 (** Contributions whose norm is at most C. *)
-Definition clipped_sensitivity (rel : relation) (C : A) : A := match rel with ReplaceOne => #2 * C | AddRemove => C end.
+Definition clipped_sensitivity (rel : relation) (C : A) : A :=
+  match rel with ReplaceOne => #2 * C | AddRemove => C end.
 End Formulas.
 
 Definition reals : arithmetic := {|
@@ -88,7 +95,8 @@ Definition reals : arithmetic := {|
 |}.
 
 (** A rational root is one only where it is exact; [Bridge.v] asks for that. *)
-Definition rational_root (q : Q) : Q := let r := Qred q in Qmake (Z.sqrt (Qnum r)) (Pos.sqrt (Qden r)).
+Definition rational_root (q : Q) : Q := let r :=
+  Qred q in Qmake (Z.sqrt (Qnum r)) (Pos.sqrt (Qden r)).
 Definition rationals : arithmetic := {|
   number := Q;
   whole := inject_Z;

@@ -1,4 +1,5 @@
-(** The scalar heart of replace-one: rows of norm 1 with cosine s, responses A and B of opposite sign. *)
+(** The scalar heart of replace-one: rows of norm 1 with cosine s, responses A and B of opposite
+    sign. *)
 
 Require Import Reals Lra Psatz.
 From Tacit Require Import Formulas.
@@ -17,7 +18,8 @@ Definition spread (W V s A B : R) : R :=
   2 - 2 * (s * s) + W * W * (A * A + B * B + 2 * (A * B * s)) + V * V * Rsqr (A * A - B * B).
 
 (** The larger response may as well be 1. *)
-Lemma spread_extreme (W V s A B : R) : 0 <= s -> 0 <= B <= A -> A <= 1 -> spread W V s A B <= spread W V s 1 B.
+Lemma spread_extreme (W V s A B : R) : 0 <= s -> 0 <= B <= A -> A <= 1 ->
+  spread W V s A B <= spread W V s 1 B.
 Proof.
   intros cosine [least order] most. unfold spread, Rsqr.
   assert (A * A + 2 * (A * B * s) <= 1 * 1 + 2 * (1 * B * s)).
@@ -33,7 +35,8 @@ Proof. unfold parallel_at, square. cbn. ring. Qed.
 
 (** The stationary point of [parallel_at]. *)
 Lemma smaller_response_is (W V : R) :
-  2 * (W * W) < V * V -> let T := smaller_response reals W V in 0 <= T <= 1 / 2 /\ W * W = 2 * (T * (1 - T)) * (V * V).
+  2 * (W * W) < V * V -> let T := smaller_response reals W V in 0 <= T <= 1 / 2 /\
+    W * W = 2 * (T * (1 - T)) * (V * V).
 Proof.
   intros heavy T. assert (0 < V * V) by nra. set (q := 2 * (W * W) / (V * V)).
   assert (range : 0 <= q < 1).
@@ -50,44 +53,57 @@ Qed.
 (** Rows that are parallel: [parallel_at] over all t. *)
 Lemma parallel_bound (W V t : R) : 0 <= t <= 1 -> parallel_at reals W V t <= parallel reals W V.
 Proof.
-  intros share. unfold parallel. cbn [at_most times whole reals]. destruct (Rle_dec (V * V) (2 * (W * W))) as [light | heavy].
+  intros share. unfold parallel. cbn [at_most times whole reals].
+  destruct (Rle_dec (V * V) (2 * (W * W))) as [light | heavy].
   - rewrite expand.
     assert (0 <= (1 - t) * (W * W * (3 + t) - V * V * (1 - t) * (1 + t) * (1 + t))).
     { apply Rmult_le_pos; [lra |].
       assert (V * V * ((1 - t) * (1 + t) * (1 + t)) <= 2 * (W * W) * ((1 - t) * (1 + t) * (1 + t))).
       { apply Rmult_le_compat_r; [| lra]. apply Rmult_le_pos; [| lra]. apply Rmult_le_pos; lra. }
       assert (0 <= W * W * (1 - t + 2 * (t * t) + 2 * (t * t * t))).
-      { apply Rmult_le_pos; [apply Rle_0_sqr |]. assert (0 <= t * t * t) by (apply Rmult_le_pos; nra). nra. }
+      { apply Rmult_le_pos; [apply Rle_0_sqr |]. assert (0 <= t * t * t)
+          by (apply Rmult_le_pos; nra). nra. }
       lra. }
     lra.
-  - assert (2 * (W * W) < V * V) as beyond by lra. destruct (smaller_response_is W V beyond) as [half width].
-    set (T := smaller_response reals W V) in *. change (number reals) with R in T. clearbody T. assert (0 < V * V) by nra.
+  - assert (2 * (W * W) < V * V) as beyond by lra.
+    destruct (smaller_response_is W V beyond) as [half width].
+    set (T := smaller_response reals W V) in *. change (number reals) with R in T. clearbody T.
+    assert (0 < V * V) by nra.
     destruct (Rle_dec t (1 - T)) as [before | after].
     + eapply Rle_trans; [| apply larger_right]. rewrite !expand, width.
       assert (0 <= V * V * (Rsqr (t - T) * (2 - 2 * T - Rsqr (t + T)))) as gap.
       { apply Rmult_le_pos; [lra |]. apply Rmult_le_pos; [apply Rle_0_sqr |]. unfold Rsqr. nra. }
       unfold Rsqr in gap. lra.
     + eapply Rle_trans; [| apply larger_left]. rewrite expand, width.
-      assert (0 <= V * V * ((1 - t) * (2 * (T * (1 - T)) * (3 + t) - (1 - t) * ((1 + t) * (1 + t))))) as gap.
+      assert (0
+        <= V * V * ((1 - t) * (2 * (T * (1 - T)) * (3 + t) - (1 - t) * ((1 + t) * (1 + t)))))
+          as gap.
       { apply Rmult_le_pos; [lra |]. apply Rmult_le_pos; [lra |].
-        assert ((1 - t) * ((1 + t) * (1 + t)) <= (1 - t) * (3 + t)) by (apply Rmult_le_compat_l; nra).
+        assert ((1 - t) * ((1 + t) * (1 + t)) <= (1 - t) * (3 + t))
+          by (apply Rmult_le_compat_l; nra).
         assert (1 - t <= 2 * (T * (1 - T))) by nra.
-        assert ((1 - t) * (3 + t) <= 2 * (T * (1 - T)) * (3 + t)) by (apply Rmult_le_compat_r; lra). lra. }
+        assert ((1 - t) * (3 + t) <= 2 * (T * (1 - T)) * (3 + t)) by (apply Rmult_le_compat_r; lra).
+        lra. }
       lra.
 Qed.
 
 (** No two rows of norm 1 are further apart than [diameter] says. *)
-Theorem spread_bound (W V s A B : R) : 0 <= s <= 1 -> 0 <= A <= 1 -> 0 <= B <= 1 -> spread W V s A B <= diameter reals W V.
+Theorem spread_bound (W V s A B : R) : 0 <= s <= 1 -> 0 <= A <= 1 -> 0 <= B <= 1 ->
+  spread W V s A B <= diameter reals W V.
 Proof.
-  assert (ordered : forall A B, 0 <= s <= 1 -> 0 <= B <= A -> A <= 1 -> spread W V s A B <= diameter reals W V).
+  assert (ordered : forall A B, 0 <= s <= 1 -> 0 <= B <= A -> A <= 1 ->
+    spread W V s A B <= diameter reals W V).
   2: { intros cosine first second. destruct (Rle_dec B A); [apply ordered; lra |].
-       replace (spread W V s A B) with (spread W V s B A) by (unfold spread, Rsqr; ring). apply ordered; lra. }
+       replace (spread W V s A B) with (spread W V s B A) by (unfold spread, Rsqr; ring).
+       apply ordered; lra. }
   clear A B. intros A t cosine order most. eapply Rle_trans; [now apply spread_extreme |].
   assert (0 <= t <= 1) as share by lra. clear A order most.
   pose proof (Rle_0_sqr V) as heaviness. unfold Rsqr in heaviness.
   (* The best cosine, were there no limit to it. *)
-  assert (free : spread W V s 1 t <= 2 + W * W * (1 + t * t) + W * W * (W * W) / 2 * (t * t) + V * V * Rsqr (1 - t * t)).
-  { unfold spread, Rsqr. pose proof (Rle_0_sqr (2 * s - W * W * t)) as gap. unfold Rsqr in gap. lra. }
+  assert (free : spread W V s 1 t <= 2 + W * W * (1 + t * t) + W * W * (W * W) / 2 * (t * t)
+    + V * V * Rsqr (1 - t * t)).
+  { unfold spread, Rsqr. pose proof (Rle_0_sqr (2 * s - W * W * t))
+      as gap. unfold Rsqr in gap. lra. }
   unfold diameter. cbn [at_most times whole reals]. destruct (Rle_dec (W * W) 2) as [low | high].
   - eapply Rle_trans; [exact free |]. clear free.
     apply Rle_trans with ((1 - t * t) * one_zero reals W V + t * t * opposite reals W).
@@ -113,15 +129,21 @@ Proof.
       { split; [apply Rmult_le_pos; [nra | left; apply Rinv_0_lt_compat; nra] |].
         apply Rmult_le_reg_r with (T * T); [nra |]. rewrite <- share'. nra. }
       clearbody T P.
-      apply Rle_trans with ((1 - P) * one_zero reals W V + P * (W * W * ((1 + T) * (1 + T)) + V * V * ((1 - T * T) * (1 - T * T)))).
+      apply Rle_trans
+        with ((1 - P) * one_zero reals W V
+          + P * (W * W * ((1 + T) * (1 + T)) + V * V * ((1 - T * T) * (1 - T * T)))).
       * unfold one_zero, Rsqr. cbn. rewrite share'.
-        replace (W * W * (W * W) / 2 * (P * (T * T))) with (W * W * T * (W * W * T) / 2 * P) by field.
-        replace (W * W * ((1 + T) * (1 + T))) with (W * W + 2 * (W * W * T) + W * W * T * T) by ring.
-        replace (W * W * (1 + P * (T * T))) with (W * W + P * (W * W * T * T)) by ring. rewrite meet.
+        replace (W * W * (W * W) / 2 * (P * (T * T))) with (W * W * T * (W * W * T) / 2 * P)
+          by field.
+        replace (W * W * ((1 + T) * (1 + T))) with (W * W + 2 * (W * W * T) + W * W * T * T)
+          by ring.
+        replace (W * W * (1 + P * (T * T))) with (W * W + P * (W * W * T * T)) by ring.
+        rewrite meet.
         assert (0 <= V * V * (P * (1 - P) * (T * T * (T * T)))).
         { apply Rmult_le_pos; [lra |]. apply Rmult_le_pos; [nra |]. apply Rmult_le_pos; nra. }
         lra.
       * nra.
-    + eapply Rle_trans; [| apply larger_left]. eapply Rle_trans; [| exact here]. rewrite expand. unfold spread, Rsqr.
+    + eapply Rle_trans; [| apply larger_left]. eapply Rle_trans; [| exact here]. rewrite expand.
+      unfold spread, Rsqr.
       assert (0 <= (1 - s) * (2 * (W * W * t) - 2 * (1 + s))) by (apply Rmult_le_pos; lra). nra.
 Qed.

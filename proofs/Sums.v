@@ -5,7 +5,8 @@ Import ListNotations.
 Local Open Scope R_scope.
 
 (** The sum of [f] over a list, and over the first [n] natural numbers. *)
-Definition total {A : Type} (f : A -> R) (l : list A) : R := fold_right (fun a rest => f a + rest) 0 l.
+Definition total {A : Type} (f : A -> R) (l : list A) : R :=
+  fold_right (fun a rest => f a + rest) 0 l.
 Definition below (n : nat) (f : nat -> R) : R := total f (seq 0 n).
 
 Definition vector := nat -> R.
@@ -26,7 +27,8 @@ Proof.
 Qed.
 
 Lemma total_app f l l' : total f (l ++ l') = total f l + total f l'.
-Proof. induction l as [| a l IH]; [symmetry; apply Rplus_0_l |]. rewrite <- app_comm_cons, !total_cons, IH. lra. Qed.
+Proof. induction l as [| a l IH]; [symmetry; apply Rplus_0_l |].
+rewrite <- app_comm_cons, !total_cons, IH. lra. Qed.
 
 Lemma total_plus f g l : total (fun a => f a + g a) l = total f l + total g l.
 Proof. induction l as [| a l IH]; [cbn; lra |]. rewrite !total_cons, IH. lra. Qed.
@@ -66,7 +68,8 @@ Proof. induction 1; rewrite ?total_cons; lra. Qed.
 
 (** Cauchy and Schwarz. *)
 Lemma cauchy_schwarz f g l :
-  Rsqr (total (fun a => f a * g a) l) <= total (fun a => f a * f a) l * total (fun a => g a * g a) l.
+  Rsqr (total (fun a => f a * g a) l)
+    <= total (fun a => f a * f a) l * total (fun a => g a * g a) l.
 Proof.
   unfold Rsqr. induction l as [| a l IH]; [cbn; lra |]. rewrite !total_cons.
   pose proof (total_squares f l) as p. pose proof (total_squares g l) as q.
@@ -88,10 +91,12 @@ Section Pairs.
 Context {A B : Type}.
 Implicit Types (l : list A) (m : list B).
 
-Lemma total_mult (f : A -> R) (g : B -> R) l m : total f l * total g m = total (fun a => total (fun b => f a * g b) m) l.
+Lemma total_mult (f : A -> R) (g : B -> R) l m :
+  total f l * total g m = total (fun a => total (fun b => f a * g b) m) l.
 Proof. rewrite <- total_scale_r. apply total_ext. intros. now rewrite total_scale. Qed.
 
-Lemma total_pairs (f : A * B -> R) l m : total f (list_prod l m) = total (fun a => total (fun b => f (a, b)) m) l.
+Lemma total_pairs (f : A * B -> R) l m :
+  total f (list_prod l m) = total (fun a => total (fun b => f (a, b)) m) l.
 Proof.
   induction l as [| a l IH]; [reflexivity |].
   cbn [list_prod]. rewrite total_app, total_cons, IH. f_equal.
@@ -110,7 +115,8 @@ Proof. induction l as [| a l IH]; [reflexivity |]. cbn [map]. now rewrite !total
 End Pairs.
 
 Lemma total_concat (A : Type) (f : A -> R) ls : total f (concat ls) = total (total f) ls.
-Proof. induction ls as [| l ls IH]; [reflexivity |]. cbn [concat]. now rewrite total_app, total_cons, IH. Qed.
+Proof. induction ls as [| l ls IH]; [reflexivity |]. cbn [concat].
+now rewrite total_app, total_cons, IH. Qed.
 
 Lemma below_S n f : below (S n) f = below n f + f n.
 Proof. unfold below. rewrite seq_S, total_app. cbn. lra. Qed.
@@ -129,7 +135,8 @@ Lemma below_single n j f : (j < n)%nat -> (forall i, i <> j -> f i = 0) -> below
 Proof.
   intros inside zero. induction n as [| n IH]; [lia |]. rewrite below_S.
   destruct (Nat.eq_dec j n) as [-> | other].
-  - rewrite (below_ext n f (fun _ => 0)) by (intros; apply zero; lia). unfold below. rewrite total_zero. lra.
+  - rewrite (below_ext n f (fun _ => 0)) by (intros; apply zero; lia). unfold below.
+    rewrite total_zero. lra.
   - rewrite IH by lia. rewrite (zero n) by lia. lra.
 Qed.
 

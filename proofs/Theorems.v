@@ -1,22 +1,26 @@
-(** The theorems, for a reader who has read [Formulas.v] and [Model.v]. Proofs are in the other files. *)
+(** The theorems, for a reader of [Formulas.v] and [Model.v]. Proofs are in the other files. *)
 
 Require Import Reals Lra Psatz List Permutation.
-From Tacit Require Import Sums Formulas Model Blocks Tables Witnesses Contributions Persons Moments Clipped Noise Averaging AveragedWitnesses Optimum.
+From Tacit Require Import Sums Formulas Model Blocks Tables Witnesses Contributions Persons Moments
+  Clipped Noise Averaging AveragedWitnesses FreeSquare.
 Import ListNotations.
 Local Open Scope R_scope.
 
 (** * Rows
 
-    Neighbouring tables of legal rows, under either relation, with any weights: X'X, X'y, y'y, n, and the smallest eigenvalue
-    as a solver returns it. *)
-Theorem sensitivity_of_rows (rel : relation) (d : nat) (X Y : R) (p : weights reals) (D D' : list row) (l l' : R) :
+    Neighbouring tables of legal rows, under either relation, with any weights: X'X, X'y, y'y, n,
+    and
+    the smallest eigenvalue as a solver returns it. *)
+Theorem sensitivity_of_rows (rel : relation) (d : nat) (X Y : R) (p : weights reals)
+  (D D' : list row) (l l' : R) :
   0 < X -> 0 < Y -> (forall r, In r D \/ In r D' -> legal d X Y r) -> neighbours rel D D' ->
   (e p <> 0 -> solved d X (of_rows D l) /\ solved d X (of_rows D' l')) ->
   change d p (of_rows D l) (of_rows D' l') <= sqrt (sensitivity_squared reals rel 1 X Y p).
 Proof.
   intros radius bound lawful near. rewrite !rows_as_persons. intros eigenvalues.
   apply units_bound; [exact radius | exact bound | | exact eigenvalues | now apply neighbours_map].
-  intros unit [member | member]; apply in_map_iff in member as (r & <- & inside); apply legal_alone; auto.
+  intros unit [member | member]; apply in_map_iff in member as (r & <- & inside); apply legal_alone;
+    auto.
 Qed.
 
 (** Some tables move that far: the sensitivity is exact. *)
@@ -35,58 +39,36 @@ Proof. intros. now apply add_remove_attained. Qed.
 (** y'y is free under replace-one up to [free_square_weight], and beyond it is not. *)
 Theorem square_is_free (X Y response weight : R) :
   0 < X -> 0 < Y -> Rsqr (response * Y / X) <= 2 ->
-  let with_weight v := sensitivity_squared reals ReplaceOne 1 X Y (Build_weights reals response v 0 0) in
-  Rsqr weight <= free_square_weight_squared reals X Y response <-> with_weight weight = with_weight 0.
-Proof.
-  intros radius bound low with_weight. unfold with_weight, sensitivity_squared, rows_squared, lever. cbn [at_most whole reals].
-  destruct (Rle_dec 1 1) as [_ | never]; [| exfalso; lra]. cbn [w v c e plus times over whole reals].
-  set (W := response * Y / X) in *. unfold Rsqr in low.
-  unfold diameter. cbn [at_most times whole reals]. destruct (Rle_dec (W * W) 2) as [_ | never]; [| exfalso; lra].
-  set (V := weight * (Y * Y) / (X * X)).
-  assert (0 * (Y * Y) / (X * X) = 0) as -> by (field; lra).
-  assert (larger reals (opposite reals W) (one_zero reals W 0) = opposite reals W) as ->.
-  { unfold larger. cbn [at_most reals]. destruct Rle_dec as [under | over]; [| reflexivity].
-    apply Rle_antisym; [| exact under]. unfold opposite, one_zero. cbn. nra. }
-  assert (0 < square reals (X * X)) as positive. { unfold square. cbn. assert (0 < X * X) by nra. nra. }
-  assert (Rsqr weight <= free_square_weight_squared reals X Y response <-> one_zero reals W V <= opposite reals W) as ->.
-  { unfold free_square_weight_squared, one_zero, opposite, square. cbn [plus times over whole reals]. fold W.
-    assert (V * V = Rsqr weight * (Y / X * (Y / X) * (Y / X * (Y / X)))) as scaled by (unfold V, Rsqr; field; lra).
-    set (z := Y / X * (Y / X) * (Y / X * (Y / X))) in *.
-    assert (0 < Y / X) by (apply Rmult_lt_0_compat; [lra | now apply Rinv_0_lt_compat]).
-    assert (0 < Y / X * (Y / X)) by now apply Rmult_lt_0_compat.
-    assert (0 < z) by now apply Rmult_lt_0_compat.
-    assert (X / Y * (X / Y) * (X / Y * (X / Y)) = / z) as -> by (unfold z; field; lra).
-    assert (forall a b, a <= / z * b <-> a * z <= b) as clear.
-    { intros a b. split; intros under.
-      - apply Rmult_le_reg_r with (/ z); [now apply Rinv_0_lt_compat |]. rewrite Rmult_assoc, Rinv_r by lra. lra.
-      - apply Rmult_le_reg_r with z; [lra |]. replace (/ z * b * z) with b by (field; lra). lra. }
-    rewrite clear, scaled. split; lra. }
-  unfold larger. cbn [at_most reals]. destruct Rle_dec as [under | over]; split; intros.
-  - rewrite (Rle_antisym _ _ under) by assumption. reflexivity.
-  - assert (square reals (X * X) * one_zero reals W V = square reals (X * X) * opposite reals W :> R) as same by lra.
-    apply Rmult_eq_reg_l in same; lra.
-  - reflexivity.
-  - lra.
-Qed.
+  let with_weight v :=
+    sensitivity_squared reals ReplaceOne 1 X Y (Build_weights reals response v 0 0) in
+  Rsqr weight <= free_square_weight_squared reals X Y response <->
+    with_weight weight = with_weight 0.
+Proof. apply free_up_to. Qed.
 
 (** * Noise
 
-    Calibrated noise hides every change that the sensitivity allows: in units of noise no table is further from its neighbour than
-    1/multiplier, the μ of the Gaussian mechanism. X'X is published as its upper triangle, with less noise off the diagonal. *)
-Theorem noise_covers (d : nat) (p : weights reals) (n : noise) (multiplier delta : R) (s s' : statistics) :
-  0 < multiplier -> 0 < delta -> (forall i k, xtx s i k = xtx s k i) -> (forall i k, xtx s' i k = xtx s' k i) ->
+    Calibrated noise hides every change that the sensitivity allows: in units of noise no table is
+    further from its neighbour than 1/multiplier, the μ of the Gaussian mechanism. X'X is published
+    as its upper triangle, with less noise off the diagonal. *)
+Theorem noise_covers (d : nat) (p : weights reals) (n : noise) (multiplier delta : R)
+  (s s' : statistics) :
+  0 < multiplier -> 0 < delta ->
+  (forall i k, xtx s i k = xtx s k i) -> (forall i k, xtx s' i k = xtx s' k i) ->
   change d p s s' <= delta -> calibrated multiplier delta p n -> shift d n s s' <= / multiplier.
 Proof. apply covered. Qed.
 
 (** The two together, for rows. *)
-Theorem release_of_rows (rel : relation) (d : nat) (X Y : R) (p : weights reals) (n : noise) (multiplier : R) (D D' : list row) (l l' : R) :
-  0 < X -> 0 < Y -> 0 < multiplier -> (forall r, In r D \/ In r D' -> legal d X Y r) -> neighbours rel D D' ->
+Theorem release_of_rows (rel : relation) (d : nat) (X Y : R) (p : weights reals) (n : noise)
+  (multiplier : R) (D D' : list row) (l l' : R) :
+  0 < X -> 0 < Y -> 0 < multiplier ->
+  (forall r, In r D \/ In r D' -> legal d X Y r) -> neighbours rel D D' ->
   (e p <> 0 -> solved d X (of_rows D l) /\ solved d X (of_rows D' l')) ->
   calibrated multiplier (sqrt (sensitivity_squared reals rel 1 X Y p)) p n ->
   shift d n (of_rows D l) (of_rows D' l') <= / multiplier.
 Proof.
   intros radius bound positive lawful near eigenvalues calibration.
-  apply (noise_covers d p n multiplier (sqrt (sensitivity_squared reals rel 1 X Y p))); [exact positive | | | | | exact calibration].
+  apply (noise_covers d p n multiplier (sqrt (sensitivity_squared reals rel 1 X Y p)));
+    [exact positive | | | | | exact calibration].
   - apply sqrt_lt_R0. now apply sensitivity_positive.
   - intros i k. cbn. apply total_ext. intros; ring.
   - intros i k. cbn. apply total_ext. intros; ring.
@@ -95,20 +77,27 @@ Qed.
 
 (** * Persons
 
-    A table of persons, each all of its rows together; neighbours differ in one person, whatever the number of its rows. Any
-    block with ‖X‖_F ≤ X and ‖y‖ ≤ Y will do. *)
-Theorem sensitivity_of_persons (rel : relation) (d : nat) (X Y : R) (p : weights reals) (D D' : list (list row)) (l l' : R) :
-  0 < X -> 0 < Y -> (forall person, In person D \/ In person D' -> legal_person d X Y person) -> neighbours rel D D' ->
+    A table of persons, each all of its rows together; neighbours differ in one person, whatever the
+    number of its rows. Any block whose rows have ‖X‖_F and ‖y‖ within the bounds will do. *)
+Theorem sensitivity_of_persons (rel : relation) (d : nat) (X Y : R) (p : weights reals)
+  (D D' : list (list row)) (l l' : R) :
+  0 < X -> 0 < Y ->
+  (forall person, In person D \/ In person D' -> legal_person d X Y person) -> neighbours rel D D' ->
   (e p <> 0 -> solved d X (of_persons D l) /\ solved d X (of_persons D' l')) ->
   change d p (of_persons D l) (of_persons D' l') <= sqrt (sensitivity_squared reals rel 1 X Y p).
 Proof. intros. now apply units_bound. Qed.
 
-(** In particular legal rows divided by √m; and what such a person contributes is the mean of what its rows would. *)
-Theorem sensitivity_of_means (rel : relation) (d : nat) (X Y : R) (p : weights reals) (D D' : list (list row)) (l l' : R) :
-  0 < X -> 0 < Y -> (forall person r, In person D \/ In person D' -> In r person -> legal d X Y r) -> neighbours rel D D' ->
+(** In particular legal rows divided by √m; such a person contributes the mean of what its rows
+    would. *)
+Theorem sensitivity_of_means (rel : relation) (d : nat) (X Y : R) (p : weights reals)
+  (D D' : list (list row)) (l l' : R) :
+  0 < X -> 0 < Y ->
+  (forall person r, In person D \/ In person D' -> In r person -> legal d X Y r) ->
+  neighbours rel D D' ->
   let s := of_persons (map mean_person D) l in
   let s' := of_persons (map mean_person D') l' in
-  (e p <> 0 -> solved d X s /\ solved d X s') -> change d p s s' <= sqrt (sensitivity_squared reals rel 1 X Y p).
+  (e p <> 0 -> solved d X s /\ solved d X s') ->
+  change d p s s' <= sqrt (sensitivity_squared reals rel 1 X Y p).
 Proof.
   intros radius bound lawful near s s' eigenvalues.
   apply units_bound; [exact radius | exact bound | | exact eigenvalues | now apply neighbours_map].
@@ -127,79 +116,99 @@ Proof.
   unfold Rdiv. rewrite !(Rmult_comm _ (/ m)). repeat split; assumption.
 Qed.
 
-(** The convexity argument itself, for any statistic that is a sum over rows: [longest] bounds one row's contribution, [diameter] the
-    distance of two; persons contribute means. *)
-Theorem convexity (A I : Type) (indices : list I) (f : A -> I -> R) (allowed : A -> Prop) (longest diameter : R) (rel : relation)
-    (D D' : list (list A)) :
+(** The convexity argument itself, for any statistic that is a sum over rows: [longest] bounds one
+    row's contribution, [diameter] the distance of two; persons contribute means. *)
+Theorem convexity (A I : Type) (indices : list I) (f : A -> I -> R) (allowed : A -> Prop)
+  (longest diameter : R) (rel : relation) (D D' : list (list A)) :
   0 <= longest -> 0 <= diameter ->
   (forall a, allowed a -> size indices (f a) <= longest) ->
   (forall a a', allowed a -> allowed a' -> apart indices (f a) (f a') <= diameter) ->
-  (forall rows, In rows D \/ In rows D' -> rows <> [] /\ forall a, In a rows -> allowed a) -> neighbours rel D D' ->
-  apart indices (gathered_means f D) (gathered_means f D') <= match rel with ReplaceOne => diameter | AddRemove => longest end.
+  (forall rows, In rows D \/ In rows D' -> rows <> [] /\ forall a, In a rows -> allowed a) ->
+    neighbours rel D D' ->
+  apart indices (gathered_means f D) (gathered_means f D')
+  <= match rel with ReplaceOne => diameter | AddRemove => longest end.
 Proof. apply persons_apart. Qed.
 
 (** * Private scales
 
-    Moments of K columns whose values are in [−1, 1] or missing; under either relation, for rows and for persons, and attained. *)
+    Moments of K columns whose values are in [−1, 1] or missing; under either relation, for rows and
+    for persons, and attained. *)
 Theorem sensitivity_of_moments (rel : relation) (K : nat) (D D' : list values) :
   (forall r, In r D \/ In r D' -> in_range K r) -> neighbours rel D D' ->
-  apart (all_moments K) (gathered moments D) (gathered moments D') <= sqrt (moments_squared reals (INR K)).
+  apart (all_moments K) (gathered moments D) (gathered moments D')
+    <= sqrt (moments_squared reals (INR K)).
 Proof. apply moments_bound. Qed.
 
 Theorem sensitivity_of_persons_moments (rel : relation) (K : nat) (D D' : list (list values)) :
-  (forall rows, In rows D \/ In rows D' -> rows <> [] /\ forall r, In r rows -> in_range K r) -> neighbours rel D D' ->
-  apart (all_moments K) (gathered_means moments D) (gathered_means moments D') <= sqrt (moments_squared reals (INR K)).
+  (forall rows, In rows D \/ In rows D' -> rows <> [] /\ forall r, In r rows -> in_range K r) ->
+    neighbours rel D D' ->
+  apart (all_moments K) (gathered_means moments D) (gathered_means moments D')
+    <= sqrt (moments_squared reals (INR K)).
 Proof. apply moments_of_persons. Qed.
 
 Theorem moments_are_exact (rel : relation) (K : nat) :
   exists D D', (forall r, In r D \/ In r D' -> in_range K r) /\ neighbours rel D D' /\
-    apart (all_moments K) (gathered moments D) (gathered moments D') = sqrt (moments_squared reals (INR K)).
+    apart (all_moments K) (gathered moments D) (gathered moments D')
+      = sqrt (moments_squared reals (INR K)).
 Proof. apply moments_attained. Qed.
 
-(** Noise for any such sum: [loud i] is the standard deviation on the i-th number with its weight. *)
-Theorem noise_covers_sums (I : Type) (indices : list I) (loud z z' : I -> R) (multiplier delta : R) :
-  0 < multiplier -> 0 < delta -> apart indices z z' <= delta -> (forall i, multiplier * delta <= loud i) ->
+(** Noise for any such sum: [loud i] is the standard deviation on the i-th weighted number. *)
+Theorem noise_covers_sums (I : Type) (indices : list I) (loud z z' : I -> R)
+  (multiplier delta : R) :
+  0 < multiplier -> 0 < delta -> apart indices z z' <= delta ->
+    (forall i, multiplier * delta <= loud i) ->
   size indices (fun i => (z i - z' i) / loud i) <= / multiplier.
 Proof. apply sums_covered. Qed.
 
 (** * Clipped contributions
 
-    If no contribution is longer than C: C under add-remove, 2C under replace-one, for rows and for persons, and attained. *)
-Theorem sensitivity_of_clipped (A : Type) (rel : relation) (d : nat) (f : A -> vector) (C : R) (D D' : list A) :
+    If no contribution is longer than C: C under add-remove, 2C under replace-one, for rows and for
+    persons, and attained. *)
+Theorem sensitivity_of_clipped (A : Type) (rel : relation) (d : nat) (f : A -> vector) (C : R)
+  (D D' : list A) :
   (forall a, norm d (f a) <= C) -> neighbours rel D D' ->
   norm d (fun i => gathered f D i - gathered f D' i) <= clipped_sensitivity reals rel C.
 Proof. intros. now apply clipped_bound. Qed.
 
-Theorem sensitivity_of_persons_clipped (A : Type) (rel : relation) (d : nat) (f : A -> vector) (C : R) (D D' : list (list A)) :
-  0 <= C -> (forall a, norm d (f a) <= C) -> (forall rows, In rows D \/ In rows D' -> rows <> []) -> neighbours rel D D' ->
+Theorem sensitivity_of_persons_clipped (A : Type) (rel : relation) (d : nat) (f : A -> vector)
+  (C : R) (D D' : list (list A)) :
+  0 <= C -> (forall a, norm d (f a) <= C) -> (forall rows, In rows D \/ In rows D' -> rows <> []) ->
+    neighbours rel D D' ->
   norm d (fun i => gathered_means f D i - gathered_means f D' i) <= clipped_sensitivity reals rel C.
 Proof. intros. now apply clipped_persons. Qed.
 
 Theorem clipped_is_exact (rel : relation) (d : nat) (C : R) :
   (1 <= d)%nat -> 0 <= C ->
-  exists D D' : list vector, (forall z, In z D \/ In z D' -> norm d z <= C) /\ neighbours rel D D' /\
-    norm d (fun i => gathered (fun z => z) D i - gathered (fun z => z) D' i) = clipped_sensitivity reals rel C.
+  exists D D' : list vector, (forall z, In z D \/ In z D' -> norm d z <= C) /\
+    neighbours rel D D' /\
+    norm d (fun i => gathered (fun z => z) D i - gathered (fun z => z) D' i)
+      = clipped_sensitivity reals rel C.
 Proof. apply clipped_attained. Qed.
 
-(** The gradient of a row with its residual cut at C/‖x‖ is such a contribution, however long the row. *)
+(** The gradient of a row with its residual cut at C/‖x‖ is such a contribution, however long the
+    row. *)
 Theorem clipped_gradients_are_clipped (d : nat) (C : R) (theta : vector) (r : row) :
   0 <= C -> norm d (clipped_gradient d C theta r) <= C.
 Proof. apply clipped_gradient_length. Qed.
 
 (** * Averaging
 
-    Coupled orders of neighbouring tables, dealt into groups of k. Every order of the larger table has a partner; that the partner of a
-    uniform order is uniform is not proven here. *)
-Theorem sensitivity_of_groups (rel : relation) (d k : nat) (X Y : R) (p : weights reals) (o o' : list row) (G G' : list (list row)) (l l' : R) :
-  0 < X -> 0 < Y -> (2 <= k)%nat -> coupled rel o o' -> (forall r, In r o \/ In r o' -> legal d X Y r) -> dealt k o G -> dealt k o' G' ->
+    Coupled orders of neighbouring tables, dealt into groups of k. Every order of the larger table
+    has a partner; that the partner of a uniform order is uniform is not proven here. *)
+Theorem sensitivity_of_groups (rel : relation) (d k : nat) (X Y : R) (p : weights reals)
+  (o o' : list row) (G G' : list (list row)) (l l' : R) :
+  0 < X -> 0 < Y -> (2 <= k)%nat -> (forall r, In r o \/ In r o' -> legal d X Y r) ->
+  coupled rel o o' -> dealt k o G -> dealt k o' G' ->
   let s := of_groups k G (INR (length o)) l in
   let s' := of_groups k G' (INR (length o')) l' in
-  (e p <> 0 -> solved d X s /\ solved d X s') -> change d p s s' <= sqrt (sensitivity_squared reals rel (INR k) X Y p).
-Proof. intros radius bound several. now apply averaged_bound. Qed.
+  (e p <> 0 -> solved d X s /\ solved d X s') ->
+  change d p s s' <= sqrt (sensitivity_squared reals rel (INR k) X Y p).
+Proof. intros radius bound several lawful couple. now apply averaged_bound. Qed.
 
 Theorem groups_are_exact (rel : relation) (d k : nat) (X Y : R) (p : weights reals) :
   0 < X -> 0 < Y -> (2 <= k)%nat -> (1 <= d)%nat -> e p = 0 ->
-  exists o o' G G', (forall r, In r o \/ In r o' -> legal d X Y r) /\ coupled rel o o' /\ dealt k o G /\ dealt k o' G' /\
+  exists o o' G G', (forall r, In r o \/ In r o' -> legal d X Y r) /\ coupled rel o o' /\
+    dealt k o G /\ dealt k o' G' /\
     change d p (of_groups k G (INR (length o)) 0) (of_groups k G' (INR (length o')) 0)
     = sqrt (sensitivity_squared reals rel (INR k) X Y p).
 Proof. intros. now apply averaged_attained. Qed.
@@ -211,6 +220,7 @@ Proof. apply coupling_of_orders. Qed.
 
 Theorem every_order_is_dealt_once (k : nat) (o : list row) : (1 <= k)%nat -> exists! G, dealt k o G.
 Proof.
-  intros some. destruct (every_order_is_dealt k some o) as [G deal]. exists G. split; [exact deal |].
+  intros some. destruct (every_order_is_dealt k some o) as [G deal]. exists G.
+  split; [exact deal |].
   intros G' other. now apply (dealt_unique k some o).
 Qed.

@@ -91,7 +91,7 @@ def tampered(value):
 
 
 def test_tampering_with_any_field_is_found(signed):
-    """Past all other checks: the changed document is verified by itself, as though it had been read."""
+    """Past all other checks: the changed document is verified by itself, as though just read."""
     document = json.loads(signed.to_json())
     tried = 0
     for path in leaves(document):

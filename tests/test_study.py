@@ -510,6 +510,18 @@ def test_exact_counts_belong_to_replace_one():
     assert refusal(changed(["release", "count"], "exact", document)) == sentence
 
 
+@pytest.mark.parametrize(
+    "letter", "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+def test_no_name_turns_the_direction_of_writing(letter):
+    name = f"stay{letter}txt"
+    rule = "must hold no control of the direction of writing"
+    assert refusal(DOCUMENT | {"name": name}) == f"name: {rule}"
+    features = [{"name": name, "range": [0, 1]}]
+    assert refusal(DOCUMENT | {"features": features}) == f"features.0.name: {rule}"
+    assert Study.from_document(DOCUMENT | {"name": "إقامة עברית"})
+
+
 def test_the_number_of_columns_is_bounded():
     def wide(columns):
         return DOCUMENT | {"features": [{"name": "g", "levels": [str(k) for k in range(columns)]}]}
@@ -533,7 +545,6 @@ def test_the_number_of_columns_is_bounded():
         "a = 1\na = 2",
         "\x00",
         "epsilon = 1__0",
-        "a = " + "[" * 50_000,
         "a = " + "1" * 5000,
         "é",
     ],

@@ -15,7 +15,9 @@ def study_of(*, wide: float = 1.0, epsilon: float = 3.0, **fields: object) -> ta
     """Two features in [−1, 1]; the second's public range is `wide` times that."""
     features = [{"name": "age", "range": [-1, 1]}, {"name": "dose", "range": [-wide, wide]}]
     document = {"name": "cautions", "epsilon": epsilon, "delta": 1e-6, "features": features}
-    return tacit.Study.from_document(document | {"response": {"name": "y", "range": [-2, 2]}} | fields)
+    return tacit.Study.from_document(
+        document | {"response": {"name": "y", "range": [-2, 2]}} | fields
+    )
 
 
 def table(rng: np.random.Generator, rows: int, dose: float | None = None) -> dict[str, np.ndarray]:

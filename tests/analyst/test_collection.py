@@ -1,4 +1,7 @@
-"""Who signed what: `analyst/collection.py`, `release/signature.py`, `release/log.py`."""
+"""Who signed what: `analyst/collection.py`, `release/signature.py`, `release/log.py`.
+
+Covers `tacit.analyst.collection`, `tacit.release.attestation`.
+"""
 
 import base64
 

@@ -1,4 +1,8 @@
-"""From scales to the second stage's study: right where something can be learnt, the range where not, the same bytes always."""
+"""From scales to the second stage's study: right where something can be learnt, the range where
+not, the same bytes always.
+
+Covers `tacit.analyst.typical`, `tacit.release.scales`.
+"""
 
 import math
 import tomllib
@@ -176,7 +180,9 @@ def test_awkward_ranges_give_intervals_that_a_study_may_state(bounds):
 
 
 def test_a_wide_study_keeps_rows_whose_sums_are_exact():
-    """120 columns have a default radius above 4, where entries beyond 4 are refused: the radius and the weight come down together."""
+    """120 columns have a default radius above 4, where entries beyond 4 are refused: the radius and
+    the weight come down together.
+    """
     study = study_of(
         [{"name": f"x{k}", "range": [0, 100]} for k in range(120)], epsilon=100.0, scales_share=0.5
     )

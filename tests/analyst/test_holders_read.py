@@ -1,4 +1,5 @@
-"""What is read off a posterior about holders: tables, sentences, predictions, files, and refusals."""
+"""What is read off a posterior about holders: tables, sentences, predictions, files, and
+refusals."""
 
 import json
 from functools import cache
@@ -79,7 +80,7 @@ def test_holders_that_are_alike_are_said_to_be():
 
 
 def test_the_spread_is_in_the_units_that_were_asked_for():
-    """A slope's sd between holders is that in scaled units, times half the response's range over half the feature's."""
+    """A slope's sd is the scaled one, times half the response's range over half the feature's."""
     user, scaled = (posterior().holders(units=units).between[1] for units in ("user", "scaled"))
     assert user.name == scaled.name == "age"
     assert_allclose(user.sd, scaled.sd * 15 / 40)

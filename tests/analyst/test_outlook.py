@@ -1,4 +1,7 @@
-"""What more budget or more rows would bring, against simulation of just that."""
+"""What more budget or more rows would bring, against simulation of just that.
+
+Covers `tacit.analyst.posterior.outlook`, `tacit.analyst.posterior.pooled`.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +33,9 @@ def fitted(rows: tuple[int, ...], epsilons: tuple[float, ...], seed: int = 0) ->
     ],
 )
 def test_a_change_does_what_was_forecast(change, rows, epsilons):
-    """Widths of five simulations each; one varies by 2 to 5 %, so their ratio is known to about 3 %. Seeds are fixed."""
+    """Widths of five simulations each; one varies by 2 to 5 %, so their ratio is known to about 3
+    %. Seeds are fixed.
+    """
     before = [fitted((4000, 8000), (1.0, 0.5), seed) for seed in range(5)]
     after = [fitted(rows, epsilons, seed) for seed in range(5)]
     mean = [
@@ -50,7 +55,9 @@ def test_the_largest_epsilon_can_still_be_multiplied():
 
 
 def test_what_holders_differ_by_stays_whatever_is_spent():
-    """Four holders with other slopes: without any noise the intervals would keep what `privacy_share` says is not privacy."""
+    """Four holders with other slopes: without any noise the intervals would keep what
+    `privacy_share` says is not privacy.
+    """
     study, rng, releases = tacit.Study.from_toml(STUDY), np.random.default_rng(6), []
     for k, slope in enumerate((-0.1, -0.03, 0.03, 0.1)):
         table = patients(rng, 40_000)

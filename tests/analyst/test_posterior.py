@@ -1,4 +1,10 @@
-"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ."""
+"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ.
+
+Covers `tacit.analyst.fit`, `tacit.analyst.posterior.posterior`, `tacit.analyst.posterior.storage`,
+`tacit.analyst.posterior.summary`, `tacit.analyst.posterior.arviz`, `tacit.analyst.posterior.laws`,
+`tacit.analyst.posterior.units`, `tacit.analyst.posterior.text_table`,
+`tacit.analyst.posterior.frames`.
+"""
 
 import json
 import math
@@ -6,9 +12,9 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tacit.analyst.posterior.diagnostics import Verdict
 
 import tacit
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError

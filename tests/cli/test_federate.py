@@ -1,6 +1,8 @@
 """tacit.cli.federate, federation.project and keys: as a data officer and an analyst use them.
 
 Also the deployment page's commands.
+
+Covers `tacit.cli.federate`, `tacit.federation.project`, `tacit.federation.keys`.
 """
 
 import json

@@ -96,8 +96,10 @@ def test_a_table_without_a_row_costs_nothing_where_the_number_of_rows_is_public(
     code, _, err = tacit(*PUBLISH)
     assert (code, err) == (
         2,
-        "tacit: the table has no row: nothing was published or paid; "
-        "check the files or the query\n",
+        (
+            "tacit: the table has no row: nothing was published or paid; "
+            "check the files or the query\n"
+        ),
     )
     assert not (house / "ledger.db").exists()
     study = (house / "study.toml").read_text(encoding="utf-8")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from experiments.chains import KEPT, SAMPLERS, Plan, sample, stacked
-from experiments.dense import conditional, draw_statistics, noise_variances
-from experiments.mmd import mmd_squared
-from experiments.priors import paper_prior
-from experiments.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.model.priors import paper_prior
+from experiments.model.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.run.chains import KEPT, SAMPLERS, Plan, sample, stacked
+from experiments.run.dense import conditional, draw_statistics, noise_variances
+from experiments.run.mmd import mmd_squared
 from tacit.analyst.methods import bernstein_sheldon, exact_fixed_s
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.sampling import double_precision, jax, jnp
@@ -41,7 +41,10 @@ def run(method, found, iterations, seed=0):
 
 
 def test_each_chain_is_that_of_its_own_problem():
-    """Six chains against the exact posterior: 12 means and 12 variances, each within 5 (false alarm about 1e-5 for normal errors)."""
+    """Six chains against the exact posterior.
+
+    12 means and 12 variances, each within 5 (false alarm about 1e-5 for normal errors).
+    """
     found = evidences(6, "pair")
     chains = run("fixed-s", found, 8000)
     exact = [
@@ -71,7 +74,10 @@ def test_a_seed_fixes_the_chains():
 
 
 def test_the_dense_law_of_the_statistics_is_the_packages():
-    """Means by formula; covariances from 4,000 draws of the dense form, entry by entry within 15 % of the largest."""
+    """Means by formula.
+
+    Covariances from 4,000 draws of the dense form, entry by entry within 15 % of the largest.
+    """
     evidence = evidences(1, "triple")[0]
     problem, _ = bernstein_sheldon.problem_of(evidence, paper_prior(np.eye(2)))
     lower = np.tril_indices(3)
@@ -108,7 +114,10 @@ def expected_fourth_moments(gamma):
 
 
 def test_mmd_of_normal_samples():
-    """N(0, s²I) and N(m, s²I) in two dimensions: 2(1 + 2s²/h²)⁻¹(1 − exp(−‖m‖²/(2h² + 4s²))); 3,000 draws of each."""
+    """N(0, s²I) and N(m, s²I) in two dimensions: 2(1 + 2s²/h²)⁻¹(1 − exp(−‖m‖²/(2h² + 4s²))).
+
+    3,000 draws of each.
+    """
     rng = np.random.default_rng(0)
     left, right = 0.1 * rng.normal(size=(3000, 2)), 0.1 * rng.normal(size=(3000, 2)) + [0.15, 0.0]
     expected = 2 / (1 + 2) * (1 - np.exp(-(0.15**2) / (6 * 0.01)))

@@ -1,8 +1,9 @@
-"""A small version of every experiment, from the command line to the page, with its numbers checked."""
+"""A small version of every experiment, from the command line to the page, numbers checked."""
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,16 @@ import pytest
 from pyarrow import parquet
 
 from experiments import __main__ as command
-from experiments import compute, real, settings
-from experiments.data import FILES
-from experiments.design import simulated_rows
-from experiments.page import write_page
-from experiments.parts import PartError, columns_of, part_of, record
-from experiments.printed import NON_PRIVATE, REAL
-from experiments.reports import verdict
-from experiments.summary import Mean, mean_of
-from experiments.tables import Table
+from experiments import settings
+from experiments.model.data import FILES
+from experiments.model.design import simulated_rows
+from experiments.model.printed import NON_PRIVATE, REAL
+from experiments.run import compute, real
+from experiments.run.parts import PartError, columns_of, part_of, record
+from experiments.show.page import write_page
+from experiments.show.real import verdict
+from experiments.show.summary import Mean, mean_of
+from experiments.show.tables import Table
 
 SMALL = {
     "simulated": {
@@ -28,6 +30,7 @@ SMALL = {
         "epsilons": [1.0, 10.0],
         "runs": 8,
         "iterations": 400,
+        "gradient_iterations": 400,
     },
     "real": {"sets": ["PowerPlant"], "holders": [5], "epsilon": 1.0, "runs": 6, "iterations": 400}
     | {"mixing_metropolis": 400, "mixing_gradient": 400},
@@ -49,14 +52,12 @@ def out(tmp_path_factory):
         np.column_stack([x, x @ [1.0, -0.5, 0.3, 0.2] + 0.3 * rng.normal(size=4000)]),
         delimiter=",",
     )
-    original, core = settings.settings_of, SMALL
+    core = SMALL
 
     def small(name, *, quick=False, runs=None, seed=0):
-        assert set(core[name]) <= set(
-            original(name)
-        )  # the small version sets nothing that the real one does not know
         del quick
-        return core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
+        changed = core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
+        return settings.record_of(name, changed)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "settings_of", small)
@@ -101,7 +102,10 @@ def test_every_cell_is_there(out):
 
 
 def test_without_privacy_the_errors_are_those_of_theory(out):
-    """n times twice the point error is d + chi-squared(d) on average over 8 runs: sd 2d·√(2/16) relative; five are allowed."""
+    """n times twice the point error is d + chi-squared(d) on average over 8 runs.
+
+    Sd 2d·√(2/16) relative; five are allowed.
+    """
     n, d, runs = 20_000, 2, 8
     prediction = column(out, "simulated", "prediction", method="non-private")
     assert n * prediction.mean() == pytest.approx(2 * d, abs=5 * np.sqrt(2 * d / runs))
@@ -164,7 +168,8 @@ def test_run_times_are_measured_for_both_forms(out):
 def test_the_same_seed_gives_the_same_numbers_and_a_part_is_written_whole(out):
     part = out / "parts" / "simulated" / "fixed-s-d2.npz"
     with np.load(part) as file:
-        before, made = file["record:estimation"], json.loads(str(file["settings"]))
+        before = file["record:estimation"]
+        made = settings.record_of("simulated", json.loads(str(file["settings"])))
     again = compute.simulated.chains_part("fixed-s", 2, made, lambda _: None)
     assert np.array_equal(before, again["record:estimation"])
     assert not list(out.rglob("*.tmp.npz"))
@@ -175,13 +180,13 @@ def test_what_is_there_is_not_computed_again(tmp_path):
     for _ in range(2):
         part = part_of(
             tmp_path / "p.npz",
-            {"runs": 2},
+            settings.MmdSettings(bandwidth=0.1),
             lambda: made.append(1) or record({"a": np.arange(2), "b": "x"}),
         )
     assert made == [1]
     assert columns_of(part)["b"].tolist() == ["x", "x"]
     with pytest.raises(PartError, match="other settings"):
-        part_of(tmp_path / "p.npz", {"runs": 3}, dict)
+        part_of(tmp_path / "p.npz", settings.MmdSettings(bandwidth=0.2), dict)
 
 
 def test_a_part_of_other_settings_is_refused(out, capsys):
@@ -229,8 +234,9 @@ class Blocked:
         if name.split(".")[0] in {blocked}:
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Blocked())
-from experiments import compute
-settings = compute.settings_of("simulated", quick=True, runs=1) | {{"rows": 1000}}
+from experiments.run import compute
+from dataclasses import replace
+settings = replace(compute.settings_of("simulated", quick=True, runs=1), rows=1000)
 problems, stretch = compute.simulated.problems_of("bernstein-sheldon", 2, 1, settings)
 print(len(stretch))
 """
@@ -243,7 +249,8 @@ print(len(stretch))
 
 @pytest.mark.slow
 def test_both_samplers_of_normal_x_are_diagnosed(out):
-    made = SMALL["real"] | {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
+    longer = {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
+    made = settings.record_of("real", SMALL["real"] | longer)
     columns = columns_of(real.mixed("PowerPlant", real.loaded(out, "PowerPlant"), 5, made))
     rhat = dict(zip(columns["sampler"].tolist(), columns["rhat"].tolist(), strict=True))
     assert rhat["gradient"] < 1.02
@@ -257,9 +264,11 @@ def test_both_samplers_of_normal_x_are_diagnosed(out):
 def test_every_experiment_has_a_settings_file():
     assert settings.NAMES == ("audit", "mmd", "real", "runtimes", "simulated")
     full, quick = (settings.settings_of("simulated", quick=quick) for quick in (False, True))
-    assert (full["runs"], full["iterations"], full["rows"]) == (50, 10_000, 100_000)
-    assert quick["runs"] == 10
-    assert settings.settings_of("simulated", runs=3, seed=4) == full | {"runs": 3, "seed": 4}
+    assert (full.runs, full.iterations, full.rows) == (50, 10_000, 100_000)
+    assert quick.runs == 10
+    assert settings.settings_of("simulated", runs=3, seed=4) == replace(full, runs=3, seed=4)
+    with pytest.raises(TypeError, match="unknown"):
+        settings.record_of("mmd", {"bandwidth": 0.1, "unknown": 1})
 
 
 def test_what_the_paper_prints():
@@ -277,7 +286,11 @@ def test_the_verdict_on_a_replicated_mean():
 
 
 def test_the_interval_of_a_mean_covers():
-    """90 % nominal; of 400 normal samples of 50 at least 83 % and at most 95 % should cover (five standard errors below, four above)."""
+    """90 % nominal.
+
+    Of 400 normal samples of 50 at least 83 % and at most 95 % should cover (five standard errors
+    below, four above).
+    """
     rng = np.random.default_rng(0)
     found = [mean_of(rng.normal(3.0, 1.0, 50)) for _ in range(400)]
     assert 0.83 < np.mean([mean.low < 3.0 < mean.high for mean in found]) < 0.95

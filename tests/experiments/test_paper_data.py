@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from experiments.data import FILES, DataError, available, prepared, split
+from experiments.model.data import FILES, DataError, available, prepared, split
 
 
 @pytest.fixture
@@ -33,12 +33,13 @@ def test_a_set_is_z_scored_and_its_response_fills_the_unit_interval(folder):
     assert y.mean() == pytest.approx(0, abs=1e-12)
 
 
-def test_of_3droad_the_id_is_dropped_and_the_altitude_predicted(folder):
+def test_of_3droad_the_id_is_a_feature_and_the_altitude_is_predicted(folder):
+    """The paper says d = 3 of a table with an id, two coordinates and an altitude."""
     road = np.loadtxt(folder / "road.npy.txt")
     x, y = prepared(folder, "3droad")
-    assert x.shape == (40, 2)
-    assert np.corrcoef(x[:, 0], road[:, 1])[0, 1] == pytest.approx(1)
-    assert np.corrcoef(x[:, 1], road[:, 2])[0, 1] == pytest.approx(1)
+    assert x.shape == (40, 3)
+    for k in range(3):
+        assert np.corrcoef(x[:, k], road[:, k])[0, 1] == pytest.approx(1)
     assert np.corrcoef(y, road[:, 3])[0, 1] == pytest.approx(1)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from experiments.closed import fixed_s_fast_of
-from experiments.priors import SIGMA, paper_prior, prior_for
-from experiments.published import published_multiplier
-from experiments.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.model.priors import SIGMA, paper_prior, prior_for
+from experiments.model.published import published_multiplier
+from experiments.model.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.run.closed import fixed_s_fast_of
 from tacit.analyst.methods.bernstein_sheldon import problem_of
 from tacit.privacy.gaussian import multiplier
 

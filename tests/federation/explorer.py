@@ -16,6 +16,7 @@ own past alone, so for each holder all that it can be brought to are found once,
 import itertools
 import json
 import random
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,7 +34,7 @@ SESSION = "aa" * 16
 MOST_WRITES = 4
 """In one answer: a state, the charge, the vector, a state."""
 AWAY = "away"
-"""The fault that a site's table is not there; the others are numbers of writes before a power cut."""
+"""The fault that a table is not there; the others are numbers of writes before a power cut."""
 FAULTS = (None, AWAY, *range(MOST_WRITES + 1))
 
 
@@ -124,11 +125,22 @@ class Machine:
         return sealed
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a holder is asked, and the fault that happens meanwhile."""
+
+    session: str
+    round: str
+    payload: str
+    fault: object = None
+
+
 @cache
-def answered(case, name, memory, session, round_, payload, fault):
+def answered(case, name, memory, question):
     """What a holder remembers after a question, and its answer; None where there is none."""
     study = study_of(case.holders, case.least, case.colluding)
-    machine = Machine(memory, fault)
+    machine = Machine(memory, question.fault)
+    session = question.session
     holder = case.kind(
         name=name,
         key=study.secure_sum.holders[name],
@@ -138,13 +150,11 @@ def answered(case, name, memory, session, round_, payload, fault):
         arithmetic=Symbols(name, session, bound=getattr(case.kind, "bound", True)),
     )
     try:
-        answer = holder.answer(Step("", session, round_, payload))
-        if machine.writes == fault:
-            raise PowerCut  # after the last write, and before the answer is sent
-    except (TacitError, PowerCut, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, (KeyError, TypeError, AttributeError)) and case.kind is Holder:
-            raise
+        answer = holder.answer(Step("", session, question.round, question.payload))
+    except (TacitError, PowerCut):
         answer = None
+    if machine.writes == question.fault:
+        answer = None  # the power was cut after the last write, and before the answer was sent
     return machine.memory(), answer
 
 
@@ -238,9 +248,8 @@ class Adversary:
         return known
 
 
-def violation(case, knowledge):
-    """Why the promise is broken; None where it is kept."""
-    sums = knowledge.sums()
+def violation(case, sums):
+    """Why the promise is broken by what can be unmasked; None where it is kept."""
     promised = case.least - case.colluding
     if len(sums) > 1:
         return f"{len(sums)} different sums are unmasked: {sums}"
@@ -286,7 +295,8 @@ def reached(case, name, memory, round_, texts):
     while waiting:
         before = waiting.pop()
         for text, fault in itertools.product(texts, case.faults):
-            after, answer = answered(case, name, before, SESSION, round_, text, fault)
+            question = Question(SESSION, round_, text, fault)
+            after, answer = answered(case, name, before, question)
             if answer is not None:
                 outcomes.add((after, answer))
             if after not in seen:
@@ -342,7 +352,7 @@ def _rounds(case, adversary, memories, rounds, count, *, stop):
         payloads = _payloads(case, adversary, name, round_, memory)
         texts = tuple(json.dumps(payload, sort_keys=True) for payload in payloads)
         options[name] = reached(case, name, memory, round_, texts)
-    if round_ == "agree":
+    if round_ == "agree" and case.holders > 3:
         options = _viable(case, options)
     if round_ == "unmask":
         choices = [options[name][:1] or [None] for name in memories]
@@ -402,8 +412,7 @@ def _sharing(outcome):
 def _viable(case, options):
     """Leave out statements that too few can sign: nothing is unmasked under them.
 
-    That holders do give nothing out on fewer signatures is tried by `wander`, and here by asking
-    whoever is left for its unmasking.
+    That holders give nothing out on fewer signatures is tried with fewer holders, and by `wander`.
     """
     statements = {}
     for outcomes in options.values():
@@ -425,9 +434,9 @@ def _viable(case, options):
 
 def _judge(case, adversary, count):
     count.histories += 1
-    knowledge = adversary.knowledge()
-    count.unmasked += bool(knowledge.sums())
-    if reason := violation(case, knowledge):
+    sums = adversary.knowledge().sums()
+    count.unmasked += bool(sums)
+    if reason := violation(case, sums):
         count.violations.append((reason, dict(adversary.answers)))
 
 
@@ -442,26 +451,36 @@ class Habits:
     tricks: float
     surprise: float
     sharers: tuple
-    survivors: tuple
+    """Whose shares a holder is told of, first, then, and then again."""
+    survivors: dict
+    """Who is said to have stayed, to each honest holder."""
 
     @classmethod
-    def of(cls, rng, case):
+    def of(cls, rng, case, **fixed):
         def some():
             return tuple(rng.sample(case.names, rng.randint(case.least, case.holders)))
 
-        return cls(
-            faults=rng.choice((0.0, 0.2, 0.5)),
-            tricks=rng.choice((0.0, 0.5, 1.0)),
-            surprise=rng.choice((0.0, 0.02, 0.2)),
-            sharers=(case.names, some(), some()),
-            survivors=some(),
-        )
+        likes = {
+            "faults": rng.choice((0.0, 0.2, 0.5)),
+            "tricks": rng.choice((0.0, 0.5, 1.0)),
+            "surprise": rng.choice((0.0, 0.02, 0.2)),
+            "sharers": (case.names, some(), some()),
+            "survivors": cls.stories(rng, case, some),
+        }
+        return cls(**(likes | fixed))
+
+    @staticmethod
+    def stories(rng, case, some):
+        """Mostly one story for all; in some histories others for some or all."""
+        common = some()
+        other = rng.choice((0.0, 0.0, 0.3, 1.0))
+        return {name: some() if rng.random() < other else common for name in case.honest}
 
 
-def wander(case, seed, steps):
+def wander(case, seed, steps, **fixed):
     """One random history of two sessions; returns a violation, or None, and how many sums came."""
     rng = random.Random(seed)  # noqa: S311 - a test's choices
-    habits = Habits.of(rng, case)
+    habits = Habits.of(rng, case, **fixed)
     adversaries = [Adversary(case, session) for session in (SESSION, "bb" * 16)]
     memories = dict.fromkeys(case.honest, Memory())
     asked = []
@@ -472,19 +491,21 @@ def wander(case, seed, steps):
         asked.append((name, round_))
         if rng.random() < habits.surprise:
             chosen = rng.sample(case.names, rng.randint(0, case.holders))
-        payload = _random_payload(rng, adversary, asked[-1], memories[name], habits, set(chosen))
+        if round_ == "unmask":
+            payload = _random_signatures(rng, adversary, memories[name], habits)
+        else:
+            payload = _random_payload(rng, adversary, asked[-1], habits, set(chosen))
         fault = rng.choice(case.faults) if rng.random() < habits.faults else None
         text = json.dumps(payload, sort_keys=True)
-        memories[name], answer = answered.__wrapped__(
-            case, name, memories[name], adversary.session, round_, text, fault
-        )
+        question = Question(adversary.session, round_, text, fault)
+        memories[name], answer = answered.__wrapped__(case, name, memories[name], question)
         if answer is not None:
             known = adversary.answers.setdefault((name, round_), answer)
             if known != answer:
                 return f"{name} gave two answers to round {round_!r}", 0
-    reasons = [violation(case, adversary.knowledge()) for adversary in adversaries]
-    sums = sum(bool(adversary.knowledge().sums()) for adversary in adversaries)
-    return next((reason for reason in reasons if reason), None), sums
+    unmasked = [adversary.knowledge().sums() for adversary in adversaries]
+    reasons = [violation(case, sums) for sums in unmasked]
+    return next((reason for reason in reasons if reason), None), sum(map(bool, unmasked))
 
 
 def _whom(rng, adversary, habits):
@@ -496,13 +517,13 @@ def _whom(rng, adversary, habits):
     for round_ in ROUNDS:
         late = [name for name in honest if (name, round_) not in answers]
         if round_ in {"agree", "unmask"}:
-            late = [name for name in late if name in habits.survivors]
+            late = [name for name in late if name in habits.survivors[name]]
         if late and rng.random() < 0.97:
             return rng.choice(late), round_
     return rng.choice(honest), rng.choice(ROUNDS)
 
 
-def _random_payload(rng, adversary, asked, memory, habits, chosen):
+def _random_payload(rng, adversary, asked, habits, chosen):
     """Something that could be sent: mostly well formed, and of a set that this history likes."""
     case = adversary.case
     name, round_ = asked
@@ -516,11 +537,71 @@ def _random_payload(rng, adversary, asked, memory, habits, chosen):
     if round_ == "masked":
         sealed = {other: adversary.masked_payload(name, [other]) for other in others}
         return {other: told[other] for other, told in sealed.items() if told}
-    if round_ == "agree":
-        stayed = chosen if rng.random() < habits.surprise else set(habits.survivors)
-        return {"survivors": adversary.vectors(sorted(stayed | {name}))}
+    stayed = chosen if rng.random() < habits.surprise else set(habits.survivors[name])
+    return {"survivors": adversary.vectors(sorted(stayed | {name}))}
+
+
+def _random_signatures(rng, adversary, memory, habits):
+    """Most of the signatures there are, and colluders' on what the holder itself signed."""
     state = json.loads(dict(memory.sessions).get(adversary.session, "{}"))
-    sharers = state.get("held") or chosen
-    vectors = state.get("vectors") or adversary.vectors(sorted(chosen))
+    sharers = state.get("held") or habits.sharers[0]
+    vectors = state.get("vectors") or adversary.vectors(adversary.case.names)
     signed = adversary.unmask_payload(sharers, vectors)
     return {who: text for who, text in signed.items() if rng.random() >= habits.surprise}
+
+
+# What is explored; `python tests/federation/explorer.py` prints the figures of docs/privacy.md.
+
+ALLOWED = [
+    Case(holders, least, colluding, bad)
+    for holders in (2, 3, 4)
+    for least in range(2, holders + 1)
+    for colluding in range(least)
+    for bad in range(colluding + 1)
+    if 2 * least > holders + colluding
+]
+"""Every sum of up to four holders that a study may have, with every number of colluders."""
+LARGE = [case for case in ALLOWED if (case.holders, case.least) == (4, 3)]
+SMALL = [case for case in ALLOWED if case not in LARGE]
+RANDOM = [
+    Case(4, 3, 1, 1),
+    Case(5, 3, 0, 0),
+    Case(5, 4, 1, 1),
+    Case(5, 4, 2, 2),
+    Case(6, 4, 0, 0),
+    Case(6, 4, 1, 1),
+    Case(6, 5, 2, 2),
+]
+
+
+def label(case):
+    return f"J={case.holders} m={case.least} t={case.colluding} c={case.bad}"
+
+
+def main(histories=3000):
+    """Explore everything, and say what was found."""
+    totals = [0, 0, 0]
+    for case in SMALL + LARGE:
+        before = answered.cache_info().misses
+        count = exhaust(case)
+        questions = answered.cache_info().misses - before
+        totals = [totals[0] + count.histories, totals[1] + questions, totals[2] + count.unmasked]
+        say(
+            f"{label(case)}: {count.histories} histories, {questions} different questions, "
+            f"{count.unmasked} sums, {len(count.violations)} violations"
+        )
+    say(f"in all: {totals[0]} histories, {totals[1]} questions, {totals[2]} sums")
+    for case in RANDOM:
+        walks = [wander(case, seed, 15 * case.holders) for seed in range(histories)]
+        broken = sum(reason is not None for reason, _ in walks)
+        sums = sum(unmasked for _, unmasked in walks)
+        say(f"{label(case)}: {histories} random histories, {sums} sums, {broken} violations")
+
+
+def say(line):
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,14 @@
 """tacit.federation.server (app, ask, gather) and local: what the analyst's half does with answers.
 
 It asks again, checks, leaves out what is wrong, and fits the rest.
+
+Covers `tacit.federation.server.app`, `tacit.federation.server.ask`,
+`tacit.federation.server.gather`, `tacit.federation.local`.
 """
 
 import base64
 import json
+import logging
 
 import pytest
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
@@ -17,7 +21,7 @@ from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.local import LocalGrid, Node
-from tacit.federation.server.app import Order, federate
+from tacit.federation.server.app import Order, federate, in_one_sentence
 from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Inquiry, enough, gather
 from tacit.federation.wire import Answer, Reason, record_of
@@ -117,6 +121,42 @@ def test_too_few_holders_fit_nothing(tmp_path):
     assert not (tmp_path / "out" / "posterior.parquet").exists()
     record = json.loads((tmp_path / "out" / "federation.json").read_text())
     assert [node["state"] for node in record["nodes"]] == ["released", "refused"]
+
+
+def test_a_study_of_two_stages_is_refused_before_it_is_sent(tmp_path):
+    seen = []
+    grid = LocalGrid({1: site(tmp_path)}, lambda _node, reply: seen.append(reply))
+    order = Order(inquiry(study=changed(scales_share=0.1)), tmp_path / "out", "noise-aware", "weak")
+    with pytest.raises(FederationError, match="two stages is published by hand"):
+        federate(grid, order)
+    assert seen == []
+    record = json.loads((tmp_path / "out" / "federation.json").read_text())
+    assert (record["outcome"], record["nodes"]) == ("failed", [])
+    assert "two stages" in record["failure"]
+
+
+def test_the_minutes_are_written_whatever_goes_wrong(tmp_path, monkeypatch):
+    def broken(*_arguments, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr("tacit.federation.server.app.fit", broken)
+    order = Order(inquiry(), tmp_path / "out", "noise-aware", "weak")
+    with pytest.raises(MemoryError):
+        federate(LocalGrid({1: site(tmp_path)}), order)
+    record = json.loads((tmp_path / "out" / "federation.json").read_text())
+    assert record["failure"] == "unexpected MemoryError"
+    assert [node["holder"] for node in record["nodes"]] == ["north"]
+
+
+def test_flower_logs_a_sentence_and_no_traceback(caplog):
+    """As run_serverapp of Flower logs what its app raised."""
+    log = logging.getLogger("flwr.test")
+    log.addFilter(in_one_sentence)
+    for error in (FederationError("too few came"), ZeroDivisionError("a fault")):
+        log.error("%s raised an exception", "ServerApp", exc_info=error)
+    known, unknown = caplog.records
+    assert (known.getMessage(), known.exc_info) == ("nothing was fitted: too few came", None)
+    assert unknown.exc_info is not None
 
 
 def test_nobody_there(tmp_path):

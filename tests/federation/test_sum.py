@@ -1,6 +1,9 @@
 """tacit.federation.secure_sum (masks, statements, holder, server): the whole protocol.
 
 In one process, with drop-outs, a lying server and wrong messages.
+
+Covers `tacit.federation.secure_sum.masks`, `tacit.federation.secure_sum.statements`,
+`tacit.federation.secure_sum.holder`, `tacit.federation.secure_sum.server`, `tacit.holder.share`.
 """
 
 import base64

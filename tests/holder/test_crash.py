@@ -11,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from crashing import ROWS, STUDY, admitting
 
@@ -172,7 +173,7 @@ def test_no_noise_is_drawn_when_the_budget_is_exhausted(tmp_path, monkeypatch):
         {"delta": 0.0},
         {"key": "no such key"},
         {"table": {"x": [0.5]}},
-        {"table": {"x": ["text"], "y": [0.5]}},
+        {"table": {"x": pa.array([[0.5]]), "y": [0.5]}},
     ],
     ids=str,
 )

@@ -503,3 +503,59 @@ def test_a_numeric_column_of_another_kind_is_refused_without_quoting_it(column, 
     with pytest.raises(TableError) as caught:
         statistics(study, {"a": [1.0], "y": [1.0], name: column})
     assert str(caught.value) == f"column '{name}' must hold numbers, as the study gives it a range"
+
+
+# The same bits in every split.
+
+WIDE = [{"name": f"x{k}", "range": [-1, 1]} for k in range(23)]
+WIDE_STUDY = study_of(
+    WIDE,
+    intercept=False,
+    release={"row_radius": 1.0},
+    response={"name": "y", "range": [-1, 1]},
+)
+
+
+def copies_of(row, count):
+    columns = {f"x{k}": np.full(count, value) for k, value in enumerate(row)}
+    return statistics(WIDE_STUDY, columns | {"y": np.full(count, 0.3)}).gram
+
+
+def at_a_rounding_boundary(seed):
+    """A long row whose first entry, once shrunk, is a rounding error away from a tie."""
+    row = np.random.default_rng(seed).uniform(-1, 1, len(WIDE))
+    low, high = 0.3, 0.3001
+
+    def product_at(value):
+        return copies_of([value, *row[1:]], 1)[0, -1]
+
+    below = product_at(low)
+    while np.nextafter(low, high) < high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if product_at(middle) == below else (low, middle)
+    return low, row[1:]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_row_has_the_same_bits_whichever_rows_stand_beside_it(seed):
+    """A library's sum of squares adds a single row in another order; some of these show it."""
+    first, others = at_a_rounding_boundary(seed)
+    for _ in range(3):
+        first = np.nextafter(first, 0)
+    for _ in range(7):
+        alone = copies_of([first, *others], 1)
+        for count in (2, 3, 17):
+            assert np.array_equal(count * alone, copies_of([first, *others], count))
+        first = np.nextafter(first, 1)
+
+
+def test_any_split_of_constructed_rows_gives_the_same_statistics():
+    rows = []
+    for seed in range(6):
+        first, others = at_a_rounding_boundary(seed)
+        rows.append([first, *others, 0.3])
+    table = np.array(rows * 3)
+    whole = statistics(WIDE_STUDY, table)
+    for size in (1, 2, 5, len(table)):
+        parts = [statistics(WIDE_STUDY, table[k : k + size]) for k in range(0, len(table), size)]
+        assert np.array_equal(sum(parts[1:], parts[0]).gram, whole.gram)

@@ -115,7 +115,7 @@ def test_the_same_stage_is_not_published_twice(tmp_path):
 def test_nothing_is_drawn_without_budget(tmp_path, monkeypatch):
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.set_limit("default", 0.01, 1e-6)
-    monkeypatch.setattr(module, "privatise_scales", None)
+    monkeypatch.setattr(module.ScalesStage, "privatise", None)
     with pytest.raises(BudgetError):
         publish_scales(STUDY, ROWS, holder="north", ledger=ledger)
 
@@ -126,7 +126,7 @@ def test_a_crash_after_paying_leaves_the_charge(tmp_path, monkeypatch):
     def crashes(*_arguments):
         raise RuntimeError
 
-    monkeypatch.setattr(module, "privatise_scales", crashes)
+    monkeypatch.setattr(module.ScalesStage, "privatise", crashes)
     with pytest.raises(RuntimeError):
         publish_scales(STUDY, ROWS, holder="north", ledger=ledger)
     assert [charge.release for charge in ledger.accounts()[0].charges] == [None]

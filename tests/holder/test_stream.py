@@ -1,5 +1,7 @@
 """A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence,
 and a log that agrees with the ledger.
+
+Covers `tacit.holder.stream.publish`, `tacit.holder.stream.ledger`.
 """
 
 import itertools

@@ -1,5 +1,7 @@
 """Killed at any step, a stream publishes no batch twice and loses none in silence; the log is
 mended from the ledger.
+
+Covers `tacit.holder.stream.log`.
 """
 
 import json

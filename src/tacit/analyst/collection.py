@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.plausibility import check_plausible, doubt_of
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
@@ -32,6 +33,7 @@ class Collection:
 
     study: Study
     releases: tuple[Release | Batches, ...]
+    left_out: tuple[str, ...] = ()  # implausible releases, by holder, and why
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -65,6 +67,7 @@ def collect(
     *,
     allow_simulated: bool = False,
     trusted_keys: TrustedKeys | None = None,
+    without_implausible: bool = False,
 ) -> Collection:
     """Collect releases, given as documents, paths or release logs.
 
@@ -72,22 +75,38 @@ def collect(
 
     Signatures are verified where there are any; with `trusted_keys`, as {"north": key} or
     ["north=key"], every release must be signed by its own holder's key. Releases with seeded noise
-    are refused unless `allow_simulated`.
+    are refused unless `allow_simulated`. A release that breaks the study's public bounds is refused
+    by name, or left out with `without_implausible`.
     """
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
-    found = [release for source in sources for release in _load(source)]
+    given = [item for source in sources for item in _load(source)]
+    if not without_implausible:
+        check_plausible([_document(item) for item in given])
+    doubts = [doubt_of(_document(item)) for item in given]
+    plausible = [item for item, doubt in zip(given, doubts, strict=True) if not doubt]
     streams = Streams()
-    for entry in (entry for entry in found if isinstance(entry, Entry)):
-        streams.add(entry)
-    releases: list[Release | Batches] = [
-        release for release in found if isinstance(release, Release)
-    ]
-    releases += streams.summed()
-    check_distinct(releases)
-    documents = [release.release if isinstance(release, Entry) else release for release in found]
+    for item in plausible:
+        if isinstance(item, Entry):
+            streams.add(item)
+    releases = [item for item in plausible if isinstance(item, Release)]
+    together: list[Release | Batches] = [*releases, *streams.summed()]
+    check_distinct(together)
+    documents = [_document(item) for item in plausible]
     check_origin(documents, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
-    return Collection(releases[0].study, tuple(releases))
+    return Collection(
+        study=together[0].study,
+        releases=tuple(together),
+        left_out=tuple(
+            f"{_document(item).holder}: {doubt}"
+            for item, doubt in zip(given, doubts, strict=True)
+            if doubt
+        ),
+    )
+
+
+def _document(item: Release | Entry) -> Release:
+    return item.release if isinstance(item, Entry) else item
 
 
 def check_together(
@@ -95,8 +114,9 @@ def check_together(
 ) -> None:
     """Refuse documents that may not be used together.
 
-    Such are those of several studies, of one holder twice, simulated or not trusted.
+    Such are those of several studies, of one holder twice, implausible, simulated or not trusted.
     """
+    check_plausible(releases)
     check_distinct(releases)
     check_origin(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
 

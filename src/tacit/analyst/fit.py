@@ -76,12 +76,30 @@ def fit(
 def _outcome(
     method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
 ) -> Outcome:
+    """What the method gives; a sentence where numbers are too far apart in size for it."""
+    try:
+        outcome = _fitted(method, evidence, prior, settings, holders)
+        usable = bool(np.isfinite(outcome.mean()).all())
+    except np.linalg.LinAlgError:
+        usable = False
+    if not usable:
+        raise MethodError(
+            f"{method.name} cannot compute with these releases: their numbers are too far apart in "
+            "size; leave the odd holder out, or choose another method"
+        )
+    return outcome
+
+
+def _fitted(
+    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
+) -> Outcome:
     """The method's outcome for holders that differ, are alike, or are each alone."""
     if holders == "differ":
         return method.fit(evidence, prior, settings)
     if method.name != DEFAULT_METHOD:
         raise MethodError(
-            f"holders: {method.name} takes holders to be alike; leave it out, or use {DEFAULT_METHOD}"
+            f"holders: {method.name} takes holders to be alike; "
+            f"leave it out, or use {DEFAULT_METHOD}"
         )
     if holders == "common":
         return method.fit(evidence, prior, replace(settings, spread=0.0))

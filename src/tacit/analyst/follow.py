@@ -17,6 +17,7 @@ from tacit.analyst.collection import (
 )
 from tacit.analyst.fit import DEFAULT_METHOD, fit
 from tacit.analyst.methods import method_named
+from tacit.analyst.plausibility import check_plausible
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Batches, Streams
@@ -38,8 +39,8 @@ class Follower:
     ) -> None:
         if not method_named(method).computed:
             raise MethodError(
-                f"{method} draws samples, which would not keep up with a stream: choose a method "
-                f"that computes, such as {DEFAULT_METHOD}, or `tacit fit` over the same log"
+                f"method must be one that computes, such as {DEFAULT_METHOD}, to follow a stream: "
+                f"{method} draws samples, and `tacit fit` takes it over the same log"
             )
         for log in logs:
             if not is_log(log):
@@ -59,6 +60,7 @@ class Follower:
         count = 0
         for reader in self._readers:
             for entry in reader.entries():
+                check_plausible([entry.release])
                 check_origin(
                     [entry.release],
                     allow_simulated=self._allow_simulated,
@@ -82,4 +84,5 @@ class Follower:
         """The posterior given all batches so far."""
         streams = self.streams
         check_distinct(streams)
-        return fit(Collection(streams[0].study, tuple(streams)), self._method, prior=self._prior)
+        collection = Collection(study=streams[0].study, releases=tuple(streams))
+        return fit(collection, self._method, prior=self._prior)

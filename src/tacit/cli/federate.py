@@ -88,7 +88,8 @@ def _missing(policy: "Policy") -> list[str]:
     """What the policy names and is not there."""
     import glob
 
-    places = [place for place in policy.data if "://" not in place and not glob.glob(place)]  # noqa: PTH207
+    files = policy.data if policy.query is None else ()
+    places = [place for place in files if not glob.glob(place)]  # noqa: PTH207
     missing = [f"data: nothing at {place!r}" for place in places]
     if policy.key is not None and not Path(policy.key).is_file():
         missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")

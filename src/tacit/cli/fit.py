@@ -13,6 +13,7 @@ from tacit.cli.options import (
     Prior,
     Probability,
     TrustedKeys,
+    WithoutImplausible,
 )
 from tacit.errors import PosteriorError
 
@@ -53,6 +54,7 @@ def fit(
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
+    without_implausible: WithoutImplausible = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
@@ -71,7 +73,12 @@ def fit(
 
     refuse_unwritable(out)
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
-    collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    collection = collect(
+        releases,
+        allow_simulated=allow_simulated,
+        trusted_keys=trusted_key,
+        without_implausible=without_implausible,
+    )
     with draws_bar() as on_progress:
         settings = Settings(
             chains=chains,
@@ -88,13 +95,16 @@ def fit(
     posterior.save(out)
     overview = posterior.summary()
     if as_json:
-        typer.echo(json.dumps({"posterior": str(out)} | overview.to_dict()))
+        facts = {"posterior": str(out), "left_out": collection.left_out}
+        typer.echo(json.dumps(facts | overview.to_dict()))
         return
     count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
     typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
         f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
     )
+    for reason in collection.left_out:
+        typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))
 
 

@@ -55,6 +55,13 @@ TrustedKeys = Annotated[
         help="A holder's public key, as north=KEY: take no release but those so signed.",
     ),
 ]
+WithoutImplausible = Annotated[
+    bool,
+    typer.Option(
+        "--without-implausible",
+        help="Leave out releases that break the study's public bounds, instead of refusing.",
+    ),
+]
 AllowSimulated = Annotated[
     bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
 ]

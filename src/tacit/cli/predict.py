@@ -40,12 +40,13 @@ def predict(
     """Predict the response of every row: its mean, and intervals for that and for a new response.
 
     Rows keep their order. A row with a missing value is treated as the study says; one that would
-    be dropped gets no prediction.
+    be dropped gets no prediction. In a CSV file, a kept text that a spreadsheet would run as a
+    formula gets an apostrophe before it.
 
     Example: `tacit predict posterior.parquet new-patients.csv --out predictions.csv --keep patient`
     """
     from tacit.analyst.posterior.posterior import Posterior
-    from tacit.analyst.posterior.prediction import predict_to, table_for
+    from tacit.analyst.posterior.prediction import predict_to, refuse_foreign, table_for
     from tacit.cli.progress import rows_bar
     from tacit.files import refuse_overwriting, refuse_unwritable
     from tacit.rows.table import files_at
@@ -53,6 +54,7 @@ def predict(
     fitted = Posterior.load(posterior)
     refuse_unwritable(out)
     refuse_overwriting(out, [posterior, *(file for place in data for file in files_at(place))])
+    refuse_foreign(out)
     kept = keep or []
     table = table_for(fitted, data, kept)
     with rows_bar(table.rows) as on_rows:

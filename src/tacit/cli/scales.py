@@ -64,14 +64,14 @@ def scales(
 
 
 def _table(columns: "list[Feature]") -> str:
-    from tacit.cli.tables import text_table
+    from tacit.analyst.posterior.text_table import text_table
 
     rows = [["column", "range", "typical"]]
     rows += [
         [column.name, _interval(column.range), _interval(column.typical) or "the whole range"]
         for column in columns
     ]
-    return text_table(rows, right=False)
+    return text_table(rows)
 
 
 def _interval(bounds: tuple[float, float] | None) -> str:

@@ -158,8 +158,8 @@ def _stage_words(study: "Study") -> list[str]:
             f"statistics at {second:.4g}"
         ),
         (
-            "          (publish --stage scales; `tacit scales` then writes the second stage's study, "
-            "whose noise is its own)"
+            "          (publish --stage scales; `tacit scales` then writes the second stage's "
+            "study, whose noise is its own)"
         ),
     ]
 
@@ -172,8 +172,8 @@ def _sum_words(study: "Study") -> list[str]:
     most = study.summed(len(agreed.holders)).noise.xtx_diagonal
     return [
         (
-            f"sum       one secure sum of {len(agreed.holders)} holders instead of a release of each; "
-            "nobody sees a part of it:"
+            f"sum       one secure sum of {len(agreed.holders)} holders instead of a release "
+            "of each; nobody sees a part of it:"
         ),
         f"          {', '.join(agreed.holders)}",
         (

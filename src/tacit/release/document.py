@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
+from tacit import limits
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
 from tacit.html import facts_table
@@ -25,7 +26,7 @@ from tacit.records import Name, Positive, Record, explain, must, now
 from tacit.study import Study
 
 VERSIONS = (1,)
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = limits.RELEASE.letters
 """Longest document that is read: 512 columns need about 7 MB."""
 
 _LINE = 110
@@ -68,7 +69,7 @@ class Receipt(Record):
     """The charge that paid for a document, and the head of the ledger's chain after it."""
 
     charge: Annotated[int, Field(ge=1, lt=2**63)]
-    head: Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\z")]
+    head: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
 class Published(Record):
@@ -282,9 +283,13 @@ def parse(text: str | bytes) -> dict[str, Any]:
     if len(text) > MOST_BYTES:
         raise ReleaseError(f"a release is at most {MOST_BYTES // 2**20} MB long")
     try:
+        text = text if isinstance(text, str) else text.decode()
+        limits.RELEASE.check_json(text)
         fields = json.loads(
             text, parse_constant=_not_finite, parse_float=_finite, object_pairs_hook=_unique
         )
+    except limits.LimitError as error:
+        raise ReleaseError(str(error)) from None
     except (ValueError, RecursionError):
         raise ReleaseError("the release is not valid JSON") from None
     if not isinstance(fields, dict):

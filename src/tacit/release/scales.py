@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.scales import MomentNoise
-from tacit.records import Name, Number, Record, must
+from tacit.records import Name, Number, Record, at_most, must
 from tacit.release.document import Published
+from tacit.study.rules import MOST_COLUMNS
 
 
 class Moments(Record):
@@ -29,7 +30,9 @@ class ScalesRelease(Published):
 
     format: Literal["tacit-scales"] = "tacit-scales"
     version: Literal[1] = 1
-    columns: Annotated[tuple[Moments, ...], Field(strict=False)]
+    columns: Annotated[
+        tuple[Moments, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ]
     noise: MomentNoise
 
     @model_validator(mode="after")

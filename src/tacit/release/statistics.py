@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import FailFast, Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
@@ -17,13 +17,17 @@ from tacit.records import Number, Record, must
 from tacit.release.attestation import Attestation
 from tacit.release.document import Published, provenance
 from tacit.study import Study
+from tacit.study.rules import MOST_COLUMNS
 
 
 class BatchNumber(Record):
     """Which batch of which stream a release is of, counted from 1."""
 
-    stream: Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9]{1,100}\z")]
+    stream: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,100}$")]
     number: Annotated[int, Field(ge=1, lt=2**53)]
+
+
+Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
 
 
 class Release(Published):
@@ -35,10 +39,8 @@ class Release(Published):
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
     n: Annotated[int, Field(ge=0, lt=2**63)] | Number | None
-    xtx: Annotated[
-        tuple[Annotated[tuple[Number, ...], Field(strict=False)], ...], Field(strict=False)
-    ]
-    xty: Annotated[tuple[Number, ...], Field(strict=False)]
+    xtx: Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+    xty: Vector
     yty: Number | None
     smallest_eigenvalue: Number | None
     noise_shape: Shape

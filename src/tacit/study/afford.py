@@ -3,19 +3,19 @@ r"""The row radius that a study's planned rows can afford: noise² and bias² to
 Let the radius be R = √s·R₁, with R₁ the usual row and s ≥ 1. Noise on X'X grows like R², and is to
 be compared with what planned rows hold along one of d directions, N·R₁²/d: their ratio is k·s with
 
-    k = d · (sd of the noise on X'X at R = 1) / N,        N² = Σ n_j²,
+k = d · (sd of the noise on X'X at R = 1) / N,        N² = Σ n_j²,
 
-since the noise of J releases adds up in squares. Bias comes from rows that are longer than R and so
-count for less. It falls with s and is gone once no row is longer, at s = Λ = (longest row / R₁)². On
-public tables (`benchmarks/real_tables.py`) the share of explainable variance that it costs falls
-about like s⁻², and faster near Λ, where rows are rare. So s minimises
+since the noise of J releases adds up in squares. Bias comes from rows that are longer than R and
+so count for less. It falls with s and is gone once no row is longer, at s = Λ = (longest row /
+R₁)². On public tables (`benchmarks/real_tables.py`) the share of explainable variance that it
+costs falls about like s⁻², and faster near Λ, where rows are rare. So s minimises
 
-    (25·k·s)² + (1 − s/Λ)⁶ / s²        over 1 ≤ s ≤ Λ,
+(25·k·s)² + (1 − s/Λ)⁶ / s²        over 1 ≤ s ≤ Λ,
 
 a sum of two convex functions, one rising and one falling. Small studies keep s = 1; as k → 0 the
-radius goes to the longest row and the estimate to least squares; between them R grows like k^(−1/4).
-The constant 25 and the power 6 are those that lost least on the tables, over ε from 1 to 100 and three
-ways to state ranges; half or twice as much costs a few per cent.
+radius goes to the longest row and the estimate to least squares; between them R grows like
+k^(−1/4). The constant 25 and the power 6 are those that lost least on the tables, over ε from 1 to
+100 and three ways to state ranges; half or twice as much costs a few per cent.
 """
 
 NOISE_COST = 25.0

@@ -9,12 +9,14 @@ from pydantic import (
     model_validator,
 )
 
-from tacit.records import Finite, Name, Record
+from tacit.records import Finite, Name, Record, at_most
 from tacit.study.grid import mapping_of, on_grid
 from tacit.study.transforms import FunctionName, check, image, label
 
 MOST_STRETCH = 1e4
 """How many times wider than its typical interval a range may be."""
+MOST_LEVELS = 513
+"""Most levels that are listed: all but one become a column, of which there are 512 at most."""
 Range = tuple[Finite, Finite]
 
 
@@ -82,7 +84,12 @@ class Feature(Record):
     name: Name
     range: Annotated[Range, Field(strict=False)] | None = None
     typical: Annotated[Range, Field(strict=False)] | None = None
-    levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
+    levels: (
+        Annotated[
+            tuple[Name, ...], Field(strict=False, max_length=MOST_LEVELS), at_most(MOST_LEVELS)
+        ]
+        | None
+    ) = None
     other: Name | None = None
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from tacit.privacy.mechanism import Shape
-from tacit.records import Name, Record, must
+from tacit.records import Name, Record, at_most, must
 
 LARGEST_ENTRY = 4.0
 """Largest entry of an encoded row after shrinking for which a block of rows has its full size
@@ -70,7 +70,9 @@ class SecureSum(Record):
     the noise covers `colluding` of those, who may tell the server what they know.
     """
 
-    holders: Annotated[dict[Name, PublicKey], Field(min_length=2, max_length=MOST_HOLDERS)]
+    holders: Annotated[
+        dict[Name, PublicKey], Field(min_length=2, max_length=MOST_HOLDERS), at_most(MOST_HOLDERS)
+    ]
     least: Annotated[int, Field(ge=2)]
     colluding: Annotated[int, Field(ge=0)]
 

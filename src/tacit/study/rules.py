@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 512
 """Most encoded columns: the lattice argument of docs/privacy.md is made for up to this many."""
+MOST_MONOMIALS = 20_000
+"""Most monomials that all columns may be sums of, so that an analyst can turn units around."""
 WEIGHT_RANGE = (1e-3, 1e3)
 """How far response_weight may lie from row_radius / response_bound, as a factor."""
 
@@ -27,6 +29,11 @@ def check(study: "Study") -> None:
     must(
         1 <= width <= MOST_COLUMNS,
         f"the study must encode to between 1 and {MOST_COLUMNS} columns, intercept included",
+    )
+    must(
+        sum(each.width * each.monomials for each in study.products) <= MOST_MONOMIALS,
+        f"the study's columns must expand to at most {MOST_MONOMIALS:,} monomials together: "
+        "lower degrees, or use fewer terms",
     )
     _check_columns(study)
     _check_release(study)

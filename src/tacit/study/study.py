@@ -15,13 +15,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from tacit import limits
 from tacit.errors import StudyError
 from tacit.html import facts_table
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, mu_of, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever, sensitivity
-from tacit.records import Name, Record, explain
+from tacit.records import Name, Record, at_most, explain
 from tacit.study.afford import affordable
 from tacit.study.columns import Feature, Response
 from tacit.study.form import (
@@ -38,7 +39,7 @@ from tacit.study.form import (
     ReleaseForm,
     SecureSum,
 )
-from tacit.study.rules import check
+from tacit.study.rules import MOST_COLUMNS, check
 from tacit.study.terms import Product, Term, products_of
 
 INTERCEPT = "(intercept)"
@@ -56,8 +57,12 @@ class Study(Record):
     intercept: bool = True
     missing: Missing = "drop"
     response: Response
-    features: Annotated[tuple[Feature, ...], Field(strict=False)] = ()
-    terms: Annotated[tuple[Term, ...], Field(strict=False)] = ()
+    features: Annotated[
+        tuple[Feature, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
+    terms: Annotated[
+        tuple[Term, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
     release: ReleaseForm = ReleaseForm()
     planned_rows: PlannedRows = ()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -392,7 +397,10 @@ class Study(Record):
     def from_toml(cls, text: str) -> Self:
         """Read the text of a study file."""
         try:
+            limits.STUDY.check_toml(text)
             document = tomllib.loads(text)
+        except limits.LimitError as error:
+            raise StudyError(str(error)) from None
         except (ValueError, RecursionError) as error:  # too many digits are a plain ValueError
             raise StudyError(f"the study is not valid TOML: {error}") from None
         return cls.from_document(document)
@@ -401,7 +409,8 @@ class Study(Record):
     def load(cls, path: str | Path) -> Self:
         """Read a study file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open(encoding="utf-8") as file:
+                text = file.read(limits.STUDY.letters + 1)
         except (OSError, UnicodeDecodeError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise StudyError(f"cannot read the study {str(path)!r}: {reason}") from None

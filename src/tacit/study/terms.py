@@ -25,13 +25,15 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from scipy.special import eval_legendre
 
-from tacit.records import Name, Record
+from tacit.records import Name, Record, at_most
 from tacit.study.columns import Feature
 from tacit.study.grid import mapping_of, on_grid
 from tacit.study.transforms import Bounds, FunctionName, check, image, label
 
 MOST_DEGREE = 8
 MOST_FACTORS = 6
+MOST_MONOMIALS = 2_000
+"""Most monomials that a column may expand to in the user's units (expansion.py)."""
 LONGEST_TERM = 1e12
 """Largest entry of a term before rows are shrunk, far from where its square would overflow."""
 
@@ -71,7 +73,9 @@ class Term(Record):
     """A product of factors."""
 
     product: Annotated[
-        tuple[Factor, ...], Field(strict=False, min_length=1, max_length=MOST_FACTORS)
+        tuple[Factor, ...],
+        Field(strict=False, min_length=1, max_length=MOST_FACTORS),
+        at_most(MOST_FACTORS),
     ]
 
 
@@ -133,6 +137,13 @@ class Part:
         if self.feature.range is None:
             return tuple(f"{self.factor.of}[{level}]" for level in self.levels)
         return (self.symbol if self.factor.degree == 1 else f"{self.symbol}^{self.factor.degree}",)
+
+    @property
+    def monomials(self) -> int:
+        """Most monomials that a column is a sum of; a reference level is 1 less all others."""
+        if self.feature.range is None:
+            return len(self.feature.all_levels) if self.factor.every_level else 1
+        return self.factor.degree + 1 if self.factor.centred else 1
 
     # Numbers, for a numeric factor unless said otherwise.
 
@@ -196,17 +207,30 @@ class Product:
         if len(set(levels)) < len(levels):
             twice = max(levels, key=levels.count)
             raise ValueError(f"a term must not hold {twice!r} twice: it has levels")
-        if self.size > LONGEST_TERM:
-            column = ":".join(part.columns[0] for part in self.parts)
+        if self.monomials > MOST_MONOMIALS:
             raise ValueError(
-                f"the term {column!r} grows too large outside typical intervals: "
+                f"the term {self._first_column!r} expands to more than {MOST_MONOMIALS:,} "
+                "monomials: lower its degrees, or use fewer factors"
+            )
+        if self.size > LONGEST_TERM:
+            raise ValueError(
+                f"the term {self._first_column!r} grows too large outside typical intervals: "
                 "widen them, or lower its degree"
             )
+
+    @property
+    def _first_column(self) -> str:
+        return ":".join(part.columns[0] for part in self.parts)
 
     @property
     def width(self) -> int:
         """Number of encoded columns."""
         return math.prod(part.width for part in self.parts)
+
+    @property
+    def monomials(self) -> int:
+        """Most monomials in the user's columns that one of the encoded columns is a sum of."""
+        return math.prod(part.monomials for part in self.parts)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ def _net(log_density: Callable[[Array], Array]) -> tuple[Array, Array]:
     grid = np.linspace(*WIDEST, PLACES)
     for _ in range(3):
         logs = log_density(grid)
+        if not np.isfinite(logs.max()):
+            raise np.linalg.LinAlgError("the density is nowhere finite")
         mass = grid[logs > logs.max() - NEGLIGIBLE]
         step = grid[1] - grid[0]
         grid = np.linspace(mass[0] - step, mass[-1] + step, PLACES)

@@ -1,9 +1,9 @@
 """Holders: how far their coefficients differ, each holder's own, and what a new one would show.
 
-In any units A θ + b: the sd between holders is the root of A diag(τ²) A' at each part of the mixture,
-so intervals of it, and the probability that it is above 0, are read off the parts. I² is its square
-over that plus the variance with which a typical holder's release alone tells the coefficient: the
-share of what holders' separate estimates differ by that is no chance.
+In any units A θ + b: the sd between holders is the root of A diag(τ²) A' at each part of the
+mixture, so intervals of it, and the probability that it is above 0, are read off the parts. I²
+is its square over that plus the variance with which a typical holder's release alone tells the
+coefficient: the share of what holders' separate estimates differ by that is no chance.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -65,13 +65,16 @@ class Between:
                 f"{self.name} differs between holders: half of them lie between {low} and {high}."
             )
         if self.probability >= PERHAPS:
-            return f"{self.name} may differ between holders: half of them would lie between {low} and {high}."
+            return (
+                f"{self.name} may differ between holders: "
+                f"half of them would lie between {low} and {high}."
+            )
         return f"{self.name}: no sign that holders differ."
 
 
 @dataclass(frozen=True)
 class Own:
-    """One holder's own coefficients, drawn towards the average by what its release leaves in doubt."""
+    """One holder's own coefficients, drawn towards the average by what is in doubt of them."""
 
     holder: str
     mean: tuple[float, ...]
@@ -93,7 +96,7 @@ class Holders:
 
     @property
     def sentence(self) -> str:
-        """For a reader in a hurry; empty where no coefficient clearly differs and no holder is odd."""
+        """For a reader in a hurry; empty where nothing clearly differs and no holder is odd."""
         sentences = []
         if self.outlying:
             sentences.append(
@@ -101,8 +104,8 @@ class Holders:
             )
         if self.differ:
             sentences.append(
-                f"Holders differ in {_listed(self.differ)}: the estimates are for the average holder, "
-                "and more holders, not more rows or epsilon, would narrow them."
+                f"Holders differ in {_listed(self.differ)}: the estimates are for the average "
+                "holder, and more holders, not more rows or epsilon, would narrow them."
             )
         return " ".join(sentences)
 
@@ -235,7 +238,8 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
     outcome = posterior.outcome
     if not isinstance(outcome, Mixture) or outcome.differing is None:
         raise PosteriorError(
-            "holder: this posterior takes all holders to be alike; fit three or more with noise-aware"
+            "holder: this posterior takes all holders to be alike; "
+            "fit three or more with noise-aware"
         )
     if holder == NEW and outcome.differing.alone:
         raise PosteriorError("holder: a new one cannot be told from fits of each holder alone")

@@ -161,7 +161,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Differing:
-    """How far holders differ, beside the parts of a mixture; in scaled units, holders as collected."""
+    """How far holders differ, beside the parts of a mixture; scaled units, holders as collected."""
 
     spreads: Array  # (k, d): τ at every part, the sd of each coefficient between holders
     locations: Array  # (J, d): mean of every holder's own coefficients
@@ -239,7 +239,7 @@ class Mixture:
         )
 
     def with_aside(self, alone: dict[int, "Mixture"]) -> "Mixture":
-        """With holders that were set aside in their places among the others, each as it is alone."""
+        """With holders that were set aside in their places, each as it is alone."""
         if not alone or self.differing is None:
             return self
         locations = list(self.differing.locations)

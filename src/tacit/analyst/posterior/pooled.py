@@ -6,9 +6,10 @@ there. From exact statistics of such rows,
 
     Cov(θ) = (C⁻¹ + Σ_j (σ²S_j⁻¹ + D)⁻¹)⁻¹,
 
-with C the prior's covariance, σ² the residual variance of shrunk rows, D = diag(τ²) the spread of
-holders' own coefficients, and holders' rows taken to be of one kind, S_j = n_j S/n. This is the part
-of a posterior's covariance that is sampling; what the posterior has beyond it is due to privacy.
+with C the prior's covariance, σ² the residual variance of shrunk rows, D = diag(τ²) the spread
+of holders' own coefficients, and holders' rows taken to be of one kind, S_j = n_j S/n. This is
+the part of a posterior's covariance that is sampling; what the posterior has beyond it is due
+to privacy.
 """
 
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def precisions(
 
 
 def spread_along(outcome: Outcome, vectors: Array) -> Array:
-    """Variance between holders along each column of `vectors`; 0 where they are taken to be alike."""
+    """Variance between holders along each column of `vectors`; 0 where they are alike."""
     if not isinstance(outcome, Mixture) or outcome.differing is None:
         return np.zeros(vectors.shape[1])
     between = outcome.weights @ outcome.differing.spreads**2

@@ -7,6 +7,7 @@ new response is split into that of e, that which exact statistics would leave in
 and the rest, which is due to privacy.
 """
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -38,6 +40,8 @@ FIELDS = (
 )
 """Columns of a prediction."""
 SUFFIXES = (".parquet", ".csv")
+MOST_HEADER = 2**20
+"""Longest first line of a CSV file that is looked at."""
 MOST_NUMBERS = 2**21
 """Size of the arrays that a block of rows may need, which keeps memory flat however many draws
 there are."""
@@ -210,6 +214,8 @@ def predict_to(
     with whole_file(path) as file, _writer(path.suffix, file) as write:
         for batch in table.batches():
             kept = batch.select(list(keep))
+            if path.suffix == ".csv":
+                kept = without_formulas(kept)
             fields = predictor.batch(batch)
             write(pa.record_batch([*kept.columns, *fields.columns], [*keep, *FIELDS]))
             on_rows(batch.num_rows)
@@ -218,6 +224,47 @@ def predict_to(
             own_fields = [(name, pa.float64()) for name in FIELDS]
             write(pa.RecordBatch.from_pylist([], pa.schema([*kept_fields, *own_fields])))
     return predictor.met
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse to overwrite what is not a file of predictions."""
+    try:
+        columns = _columns_of(path) if path.is_file() and path.stat().st_size else list(FIELDS)
+    except (OSError, ValueError):
+        columns = []
+    if columns[-len(FIELDS) :] != list(FIELDS):
+        raise PosteriorError(
+            f"{str(path)!r} exists already and holds no predictions: choose another file, "
+            "or remove it"
+        )
+
+
+def _columns_of(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file, or in the first line of a CSV file."""
+    if path.suffix == ".parquet":
+        names: list[str] = pq.read_schema(path).names
+        return names
+    with path.open("rb") as file:
+        line = file.readline(MOST_HEADER).decode("utf-8", errors="replace")
+    return next(csv.reader([line.rstrip("\r\n")]), [])
+
+
+def without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Texts that a spreadsheet would run, with an apostrophe before them, as spreadsheets write it.
+
+    A cell that begins with = + - @, a tab or a carriage return is a formula to a program that opens
+    the CSV file; the apostrophe makes it a text. Numbers are left alone.
+    """
+    columns = [_text_only(column) for column in batch.columns]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _text_only(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pc.replace_substring_regex(column, pattern="^([=+\\-@\t\r])", replacement="'\\1")
 
 
 def table_for(posterior: Posterior, source: object, keep: Sequence[str] = ()) -> Table:

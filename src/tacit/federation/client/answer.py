@@ -21,6 +21,7 @@ from tacit.federation.wire import Answer, Reason, Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
+from tacit.rows.sql import sql_table
 from tacit.rows.table import Table, table_of
 from tacit.study import Study
 
@@ -107,7 +108,9 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
 
 def _table(study: Study, policy: Policy) -> Table:
-    return _counted(table_of(list(policy.data), study), policy.least_rows)
+    if policy.query is None:
+        return _counted(table_of(list(policy.data), study), policy.least_rows)
+    return _counted(sql_table(policy.data[0], policy.query), policy.least_rows)
 
 
 def _pending(study: Study, policy: Policy) -> Answer | None:

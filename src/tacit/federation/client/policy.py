@@ -1,7 +1,7 @@
 """Policy: what a site allows, in a file of its own that no message can change.
 
     holder = "north"
-    data = ["/srv/tacit/patients.parquet"]
+    data = ["/srv/tacit/patients.parquet"]  # or ["postgresql://…"] and query = "select …"
     dataset = "patients"
     ledger = "/var/lib/tacit/ledger.db"
     key = "/etc/tacit/north.key"
@@ -60,6 +60,7 @@ class Policy(Record):
 
     holder: Name
     data: Names
+    query: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] | None = None
     dataset: Name
     ledger: Name
     key: Name | None = None
@@ -75,6 +76,12 @@ class Policy(Record):
         if self.studies is None and self.columns is None:
             raise ValueError(
                 'name studies or columns: a site that takes part in everything says studies = ["*"]'
+            )
+        databases = ["://" in place or place.startswith("env:") for place in self.data]
+        if any(databases) != (self.query is not None) or (any(databases) and len(databases) > 1):
+            raise ValueError(
+                "data: a database stands alone and needs a query, such as "
+                'query = "select age, days from stays"; files need none'
             )
         return self
 
@@ -92,7 +99,8 @@ class Policy(Record):
         """The same policy with its paths taken from a folder."""
         folder = folder.absolute()
         key = None if self.key is None else str(folder / self.key)
-        data = tuple(place if "://" in place else str(folder / place) for place in self.data)
+        files = self.query is None
+        data = tuple(str(folder / place) if files else place for place in self.data)
         return self.model_copy(
             update={"ledger": str(folder / self.ledger), "key": key, "data": data}
         )

@@ -16,6 +16,7 @@ from tacit.errors import FederationError, TacitError
 from tacit.files import write_whole
 from tacit.records import Record, explain, now
 from tacit.study import Study
+from tacit.study.study import Hash
 from tacit.study.toml import study_toml
 
 MOST_WAITING = 100
@@ -29,7 +30,7 @@ class Request(Record):
 
     format: Literal["tacit-request"] = "tacit-request"
     version: Literal[1] = 1
-    study_hash: str
+    study_hash: Hash
     study: str
     asked: str
     decision: Decision = "waiting"

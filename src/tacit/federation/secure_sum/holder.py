@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tacit import limits
 from tacit.federation.secure_sum import masks
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import (
@@ -321,6 +322,7 @@ class Holder:
 def _read(step: Step) -> tuple[dict[str, Any], str]:
     """What a round tells, and the digest by which the same question is known again."""
     try:
+        limits.RELEASE.check_json(step.payload)
         payload = json.loads(step.payload)
         canonical = json.dumps(payload, sort_keys=True)
     except (ValueError, RecursionError):

@@ -14,6 +14,7 @@ from typing import Any
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
+from tacit import limits
 from tacit.errors import FederationError
 from tacit.federation.secure_sum import masks
 from tacit.federation.secure_sum.masks import SumError
@@ -262,6 +263,7 @@ def _unmasking(told: Told, attestation: Attestation) -> Told:
 
 def _object(text: str) -> Told:
     try:
+        limits.RELEASE.check_json(text)
         told = json.loads(text)
     except (ValueError, RecursionError):
         told = None

@@ -10,8 +10,8 @@ where c is the error that holders share because they share B. Ω_j and Cov(c) de
 E[θθ'] alone, which is iterated to a fixed point; given it, (θ, c) is Gaussian. Given those, θ_j is
 Gaussian too: b_j has mean DS̄_jV_j⁻¹(ẑ_j − S̄_jθ − n_jc) and covariance D − DS̄_jV_j⁻¹S̄_jD.
 
-The prior of θ is Gaussian at each ρ, the share of the response's variance that slopes are expected to
-explain (`slopes.py`).
+The prior of θ is Gaussian at each ρ, the share of the response's variance that slopes are
+expected to explain (`slopes.py`).
 """
 
 from dataclasses import dataclass
@@ -154,8 +154,8 @@ class Model:
         """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
 
         (J,) each. Given θ_j, z is known from ẑ only as far as its noise allows: its mean is
-        Sθ_j + K(ẑ − Sθ_j) with K = Cov(e)/Ω_j. So the sum is u − θ_j'Sθ_j − 2θ_j'K(ẑ − Sθ_j), averaged
-        over θ_j, with half of what noise may hide of S counted as well (`slopes.py`).
+        Sθ_j + K(ẑ − Sθ_j) with K = Cov(e)/Ω_j. So the sum is u − θ_j'Sθ_j − 2θ_j'K(ẑ − Sθ_j),
+        averaged over θ_j, with half of what noise may hide of S counted as well (`slopes.py`).
         """
         if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover
             raise AssertionError  # who asks has checked

@@ -1,10 +1,10 @@
 r"""Holders that differ: the posterior over (θ, θ_j, τ) as a finite mixture of Gaussians.
 
-Two steps. The pilot finds, at one ρ, where τ lies: coefficient by coefficient
-the profile likelihood of τ_k with the others at their means, until these stay. The net then
-takes `POINTS` points of a Latin hypercube for τ (through `spreads.Law`), ρ and σ² together; at
-each the model is solved exactly, and its weight is likelihood × prior over the law that it was drawn
-from, truncated at √`POINTS` times the mean [Ionides 2008].
+Two steps. The pilot finds, at one ρ, where τ lies: coefficient by coefficient the profile
+likelihood of τ_k with the others at their means, until these stay. The net then takes `POINTS`
+points of a Latin hypercube for τ (through `spreads.Law`), ρ and σ² together; at each the model
+is solved exactly, and its weight is likelihood × prior over the law that it was drawn from,
+truncated at √`POINTS` times the mean [Ionides 2008].
 """
 
 import math
@@ -35,12 +35,14 @@ FEWEST = 3
 TELLING = 2.5
 """Effective number of holders below which nothing is said of a coefficient's spread."""
 CONSTANT = 0.05
-"""Variance of a column within holders, over that between them, below which it is theirs, not rows'."""
+"""Variance of a column within holders, over that between them, below which it is theirs, not
+rows'."""
 POINTS = 64
 OWN_POINTS = 32
 """Points of the net that holders' own coefficients are computed at."""
 SETTLED = 0.05
-"""Largest change of a mean τ, over itself and a tenth of its prior scale, at which the pilot ends."""
+"""Largest change of a mean τ, over itself and a tenth of its prior scale, at which the pilot
+ends."""
 PILOT_SHARE = 1.0
 """ρ at which τ is looked for."""
 PILOT_ROUNDS = 6

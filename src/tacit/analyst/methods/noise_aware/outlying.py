@@ -1,14 +1,16 @@
 r"""A holder far from all others: mistaken units, another population, or a release made to mislead.
 
-Under a Gaussian law of b_j one such holder pulls the average by 1/J of its distance, without bound, and
-hides behind the τ that it causes itself. So the one that causes most of some coefficient's spread is
-left out, τ is estimated without it, and its release is held against what the others then let expect:
+Under a Gaussian law of b_j one such holder pulls the average by 1/J of its distance, without
+bound, and hides behind the τ that it causes itself. So the one that causes most of some
+coefficient's spread is left out, τ is estimated without it, and its release is held against
+what the others then let expect:
 
-    χ²_j = log-likelihoods, twice: of all releases, less that of all but j's; over d an F(d, J − 2).
+    χ²_j = Q(all releases) − Q(all but j's),    χ²_j/d ~ F(d, J − 2),
 
-With a probability below `RARE`/J it is set aside: it no longer counts for the average or for τ, and its
-own coefficients are those of its release alone. The average then moves by a bounded amount, whatever
-one holder says. At most every fifth holder is set aside; `MAJORITY` always stay.
+with Q the quadratic form of the log-likelihood, times −2. With a probability below `RARE`/J it
+is set aside: it no longer counts for the average or for τ, and its own coefficients are those
+of its release alone. The average then moves by a bounded amount, whatever one holder says. At
+most every fifth holder is set aside; `MAJORITY` always stay.
 """
 
 from dataclasses import dataclass

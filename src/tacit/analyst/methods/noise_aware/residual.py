@@ -1,10 +1,10 @@
 """The residual variance σ² of `noise-aware`: its law given the residual sums, and holders' own.
 
-Σe² = y'y − 2θ'z + θ'Sθ (`Model.residuals`) has mean nσ², and variance 2nσ⁴ plus that of its noise. Holders whose
-residual variances clearly differ get their own, ρ_jσ²: each is read off that holder's part of the
-sum and shrunk towards σ² by what the releases leave in doubt of it, so that a small holder keeps σ².
-Under a common σ² a coefficient that mostly the noisier holders tell of would have too narrow an
-interval.
+Σe² = y'y − 2θ'z + θ'Sθ (`Model.residuals`) has mean nσ², and variance 2nσ⁴ plus that of its
+noise. Holders whose residual variances clearly differ get their own, ρ_jσ²: each is read off
+that holder's part of the sum and shrunk towards σ² by what the releases leave in doubt of it,
+so that a small holder keeps σ². Under a common σ² a coefficient that mostly the noisier holders
+tell of would have too narrow an interval.
 """
 
 import math
@@ -24,7 +24,8 @@ Law = list[tuple[float, float]]
 """Values of σ² and their weights."""
 
 CLEARLY = 3.0
-"""Log-likelihood by which an ω above 0 must be better: holders are alike until releases say otherwise."""
+"""Log-likelihood by which an ω above 0 must be better: holders are alike until releases say
+otherwise."""
 UNLIKE = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 13)])
 """Values of ω, the sd of holders' residual variances over their mean."""
 LEAST_RATIO = 0.02
@@ -54,7 +55,8 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
 def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
     r"""Every holder's ρ_j, (J,): 1 where residual variances do not clearly differ.
 
-    $1 + ω²/(ω² + v_j)·(R_j/(n_jσ²) − 1)$, R_j its residual sum of squares, v_j that ratio's variance.
+    $1 + ω²/(ω² + v_j)·(R_j/(n_jσ²) − 1)$, R_j its residual sum of squares, v_j that ratio's
+    variance.
     """
     alike = np.ones(evidence.holders)
     if evidence.holders == 1 or evidence.squares is None or evidence.counts is None:
@@ -79,7 +81,7 @@ def centre(law: Law) -> float:
 
 
 def _log_uniform(most: float, log_variance: Array) -> Array:
-    """Density of log σ², σ² uniform up to the variance of the response, whose logarithm is `most`."""
+    """Density of log σ², σ² uniform up to the response's variance, whose logarithm is `most`."""
     return np.where(log_variance <= most, log_variance, -np.inf)
 
 

@@ -1,14 +1,16 @@
 r"""The law of τ: how far the coefficients of holders lie from the average holder's.
 
-θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with probability π,
-π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is half-Student with 3 degrees of freedom
-and scale 0.05. In scaled units that is a typical difference of 5 % of the response's range across a
-feature's whole range. The mass at 0 keeps the intervals of coefficients that do not differ as narrow
-as if that were known; the tail lets those that differ differ as far as they do.
+θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with
+probability π, π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is
+half-Student with 3 degrees of freedom and scale 0.05. In scaled units that is a typical
+difference of 5 % of the response's range across a feature's whole range. The mass at 0 keeps
+the intervals of coefficients that do not differ as narrow as if that were known; the tail lets
+those that differ differ as far as they do.
 
-The likelihood of τ nearly factorises over coefficients, so its posterior is drawn from a product:
-given π, each τ_k from prior × profile likelihood L_k(τ_k) on a net of log τ, the other τ at their
-means, and weighted by what the product leaves out (`net.py`). Given the product, π is known exactly.
+The likelihood of τ nearly factorises over coefficients, so its posterior is drawn from a
+product: given π, each τ_k from prior × profile likelihood L_k(τ_k) on a net of log τ, the other
+τ at their means, and weighted by what the product leaves out (`net.py`). Given the product, π
+is known exactly.
 """
 
 import math
