@@ -1,6 +1,7 @@
 """Sentences on single columns, and what the coefficients are coefficients of.
 
-Covers `tacit.analyst.cautions`, `tacit.analyst.posterior.estimand`.
+Covers `tacit.analyst.cautions`, `tacit.analyst.posterior.estimand`,
+`tacit.analyst.methods.noise_aware.verdict`.
 """
 
 import numpy as np
@@ -15,7 +16,9 @@ def study_of(*, wide: float = 1.0, epsilon: float = 3.0, **fields: object) -> ta
     """Two features in [−1, 1]; the second's public range is `wide` times that."""
     features = [{"name": "age", "range": [-1, 1]}, {"name": "dose", "range": [-wide, wide]}]
     document = {"name": "cautions", "epsilon": epsilon, "delta": 1e-6, "features": features}
-    return tacit.Study.from_document(document | {"response": {"name": "y", "range": [-2, 2]}} | fields)
+    return tacit.Study.from_document(
+        document | {"response": {"name": "y", "range": [-2, 2]}} | fields
+    )
 
 
 def table(rng: np.random.Generator, rows: int, dose: float | None = None) -> dict[str, np.ndarray]:
@@ -86,3 +89,11 @@ def test_the_estimand_is_told_in_words():
     assert whole.to_dict()["estimand"] in str(whole)
     bare = fitted(study_of(intercept=False), rows).summary()
     assert "not told without an intercept" in bare.estimand
+
+
+def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not():
+    rng = np.random.default_rng(6)
+    few = fitted(study_of(epsilon=0.3), table(rng, 100)).summary()
+    assert "too little to learn most coefficients" in few.caveat
+    nothing = table(rng, 20_000) | {"y": 0.3 * rng.normal(size=20_000)}
+    assert "too little" not in fitted(study_of(), nothing).summary().caveat

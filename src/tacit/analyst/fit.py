@@ -73,7 +73,24 @@ def fit(
     )
 
 
-def _law(
+def _outcome(
+    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
+) -> Outcome:
+    """What the method gives; a sentence where numbers are too far apart in size for it."""
+    try:
+        outcome = _fitted(method, evidence, prior, settings, holders)
+        usable = bool(np.isfinite(outcome.mean()).all())
+    except np.linalg.LinAlgError:
+        usable = False
+    if not usable:
+        raise MethodError(
+            f"{method.name} cannot compute with these releases: their numbers are too far apart in "
+            "size; leave the odd holder out, or choose another method"
+        )
+    return outcome
+
+
+def _fitted(
     method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
 ) -> Outcome:
     """The method's outcome for holders that differ, are alike, or are each alone."""
@@ -91,23 +108,6 @@ def _law(
     from tacit.analyst.methods.separate import separate
 
     return separate(evidence, prior, settings)
-
-
-def _outcome(
-    method: Method, evidence: Evidence, prior: Prior, settings: Settings, holders: HoldersAre
-) -> Outcome:
-    """What the method gives; a sentence where numbers are too far apart in size for it."""
-    try:
-        outcome = _law(method, evidence, prior, settings, holders)
-        usable = bool(np.isfinite(outcome.mean()).all())
-    except np.linalg.LinAlgError:
-        usable = False
-    if not usable:
-        raise MethodError(
-            f"{method.name} cannot compute with these releases: their numbers are too far apart in "
-            "size; leave the odd holder out, or choose another method"
-        )
-    return outcome
 
 
 def _collected(releases: Releases) -> Collection:

@@ -160,8 +160,8 @@ def _may_state(feature: Feature, interval: tuple[float, float]) -> bool:
 def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
     """A smaller row radius, and response weight with it.
 
-    Where sums of rows this wide would not be exact (study.py). Where rows are planned, the form that
-    is best for the new intervals.
+    Where sums of rows this wide would not be exact (study.py). Where rows are planned, the form
+    that is best for the new intervals.
     """
     if study.planned_rows:
         return dict.fromkeys(_defaults(study))
@@ -175,7 +175,7 @@ def _radius(study: Study, features: tuple[Feature, ...]) -> dict[str, Any]:
 
 
 def _defaults(study: Study) -> list[str]:
-    """Fields of the release form that are as the planned rows make them, and so are to follow the intervals."""
+    """Fields of the release form that planned rows made, and so are to follow the intervals."""
     document = study.document()
     fields = ["row_radius", "response_bound", "response_weight"]
     form = {name: value for name, value in document["release"].items() if name not in fields}
