@@ -32,11 +32,8 @@ Known exceptions:
 The full grid takes about half an hour on one core; --quick half a minute.
 """
 
-import argparse
 import itertools
 import math
-import sys
-import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -44,6 +41,7 @@ from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
+from frame import Bench, Table
 from scipy import stats
 
 from tacit.analyst.collection import collect
@@ -234,29 +232,31 @@ class Bars:
         return (MOST_WIDTH_FEW if self.few else MOST_WIDTH)[compared]
 
 
-def line_of(name: str, cell: Cell, bars: Bars) -> tuple[str, bool]:
-    """A line of the table, and whether it misses a bar."""
+SHOWN = {"fits": "d"} | dict.fromkeys(MEASURES, ".1f") | dict.fromkeys(MOST_WIDTH, ".3f")
+
+
+def figures_of(cell: Cell) -> list[float | None]:
+    """A row of the table: fits, shares in per cent and ratios of widths."""
+    shares = [100 * float(np.mean(cell[name])) if cell.get(name) else None for name in MEASURES]
+    ratios = [float(np.mean(cell[name])) if cell.get(name) else None for name in MOST_WIDTH]
+    return [len(cell["average"]), *shares, *ratios]
+
+
+def missed_by(cell: Cell, bars: Bars) -> list[str]:
+    """Which bars a cell or a margin misses."""
     missed = []
-    text = f"{name:<31}{len(cell['average']):>5}"
-    for measured in MEASURES:
+    for measured in BANDS:
         values = cell.get(measured, [])
-        text += f"{100 * np.mean(values):>11.1f}" if values else f"{'-':>11}"
-        if values and measured in BANDS:
+        if values:
             low, high = limits(values)
             least, most = bars.band(measured)
             if high < least or low > most:
                 missed.append(measured)
     for compared in MOST_WIDTH:
         values = cell.get(compared, [])
-        text += f"{np.mean(values):>9.3f}" if values else f"{'-':>9}"
         if bars.margin and values and np.mean(values) > bars.most(compared):
             missed.append(compared)
-    return text + (f"  MISSED {', '.join(missed)}" if missed else ""), bool(missed)
-
-
-HEAD = f"{'J':>4} {'differ':<11}{'sizes':<9}{'epsilon':>6}{'fits':>5}" + "".join(
-    f"{name:>{11 if name in MEASURES else 9}}" for name in (*MEASURES, *MOST_WIDTH)
-)
+    return missed
 
 
 def together(cells: list[Cell]) -> Cell:
@@ -264,41 +264,37 @@ def together(cells: list[Cell]) -> Cell:
     return {name: [v for cell in cells for v in cell.get(name, [])] for name in names}
 
 
-def report(cells: dict[Key, Cell]) -> bool:
-    """Print the margins; whether every bar is met, those of the cells included."""
-    met = True
-    for key, cell in cells.items():
-        met &= not line_of("", cell, Bars.of(key))[1]
-    print("\nMargins, without faint cells")
+FACTORS = ("J", "differ", "sizes", "epsilon")
+
+
+def show_cell(bench: Bench, table: Table, key: Key, cell: Cell) -> None:
+    """One row of the cells' table, and its bars."""
+    missed = missed_by(cell, Bars.of(key))
+    table.row(*key, *figures_of(cell), note=f"MISSED {', '.join(missed)}" if missed else "")
+    told = ", ".join(f"{name} {value}" for name, value in zip(FACTORS, key, strict=True))
+    bench.bar(": ".join([told, *missed]), met=not missed)
+
+
+def show_margins(bench: Bench, cells: dict[Key, Cell]) -> None:
+    """The margins, without faint cells, and their bars."""
+    table = bench.table("margins", {"margin": "<24"} | SHOWN)
     cells = {key: cell for key, cell in cells.items() if not Bars.of(key).faint}
-    factors = ("J", "differ", "sizes", "epsilon")
     for places in ((0,), (1,), (2,), (3,), (0, 1), (0, 3)):
         for level in dict.fromkeys(tuple(key[p] for p in places) for key in cells):
             chosen = [c for key, c in cells.items() if tuple(key[p] for p in places) == level]
-            name = ", ".join(f"{factors[p]} {v}" for p, v in zip(places, level, strict=True))
-            bars = Bars(few=places[0] == 0 and level[0] == 5, margin=True)
-            line, missed = line_of(name, together(chosen), bars)
-            print(line)
-            met &= not missed
-    return met
-
-
-def name_of(key: Key) -> str:
-    holders, kind, sizes, epsilon = key
-    return f"{holders:>4} {kind:<11}{sizes:<9}{epsilon:>6g}"
+            name = ", ".join(f"{FACTORS[p]} {v}" for p, v in zip(places, level, strict=True))
+            margin = together(chosen)
+            missed = missed_by(margin, Bars(few=places[0] == 0 and level[0] == 5, margin=True))
+            table.row(name, *figures_of(margin))
+            bench.bar(": ".join([name, *missed]), met=not missed)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="equal sizes, few runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--holders", default="5,10,30,131", help="values of J, with commas between")
-    parser.add_argument("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
-    parser.add_argument("--workers", type=int, default=1, help="processes that share the designs")
-    options = parser.parse_args()
-    start = time.perf_counter()
+    bench = Bench(__doc__, quick="equal sizes, few runs")
+    bench.option("--holders", default="5,10,30,131", help="values of J, with commas between")
+    bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
+    bench.option("--workers", type=int, default=1, help="processes that share the designs")
+    options = bench.options()
     every = tuple(int(count) for count in options.holders.split(","))
     counts = (5, 10) if options.quick else every
     sizes = ("equal",) if options.quick else ("equal", "unequal")
@@ -307,16 +303,15 @@ def main() -> None:
     share = 0.25 if options.quick else options.runs
     runs = [max(4, round(share * RUNS[design.holders])) for design in designs]
     cells: dict[Key, Cell] = {}
-    print(HEAD)
+    forms = ("d", "<11", "<9", "g")
+    table = bench.table("cells", dict(zip(FACTORS, forms, strict=True)) | SHOWN)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for some in pool.map(measure, designs, repeat(epsilons), runs):
             cells |= some
             for key, cell in some.items():
-                print(line_of(name_of(key), cell, Bars.of(key))[0], flush=True)
-    met = report(cells)
-    print(f"\n{time.perf_counter() - start:.0f} s")
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+                show_cell(bench, table, key, cell)
+    show_margins(bench, cells)
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -20,8 +20,6 @@ Bar (--check): own coefficients are nearer to the exact ones than those of holde
 alike.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 
@@ -30,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from frame import Bench, Table
 
 import tacit
 from tacit.analyst.posterior.holders import Holders
@@ -58,27 +57,35 @@ features = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, help="beijing_air_12sites.csv.gz")
-    parser.add_argument("--epsilon", default="1,3", help="budgets, with commas between")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    options = parser.parse_args()
-    budgets = [float(part) for part in options.epsilon.split(",")]
-    met = True
+    bench = Bench(__doc__, quick="one budget")
+    bench.option("--data", type=Path, help="beijing_air_12sites.csv.gz")
+    bench.option("--epsilon", default="1,3", help="budgets, with commas between")
+    options = bench.options()
+    budgets = [float(part) for part in options.epsilon.split(",")][: 1 if options.quick else None]
+    tables = {
+        "between": bench.table("between", BETWEEN),
+        "own": bench.table("own", {"set": "<10", "epsilon": "g"} | dict.fromkeys(WAYS, ".2f")),
+    }
     if airlines.is_available():
         with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-            study, tables = airline_tables(Path(folder))
+            study, rows = airline_tables(Path(folder))
             for epsilon in budgets:
-                met &= measure("airlines", study, tables, epsilon)
+                measure(bench, tables, "airlines", study_at(study, epsilon), rows)
     if options.data is not None:
-        tables = station_tables(options.data)
-        study = Study.from_toml(STATIONS)
+        rows = station_tables(options.data)
         for epsilon in budgets:
-            met &= measure("stations", study, tables, epsilon)
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+            measure(bench, tables, "stations", study_at(Study.from_toml(STATIONS), epsilon), rows)
+    bench.finish()
+
+
+BETWEEN = {"set": "<10", "epsilon": "g", "coefficient": "<14", "average": ".2f"}
+BETWEEN |= {"sd between": ".2f", "from": ".2f", "to": ".2f", "I²": ".0f%", "exact sd": ".2f"}
+WAYS = ("drawn towards the average", "each alone", "all alike")
+
+
+def study_at(study: Study, epsilon: float) -> Study:
+    """The study with another budget, and the release's defaults that go with it."""
+    return Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
 
 
 def airline_tables(folder: Path) -> tuple[Study, dict[str, pa.Table]]:
@@ -98,9 +105,10 @@ def station_tables(path: Path) -> dict[str, pa.Table]:
     }
 
 
-def measure(name: str, study: Study, tables: dict[str, pa.Table], epsilon: float) -> bool:
-    """Publish, fit in three ways, and print; whether the bars are met."""
-    study = Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
+def measure(
+    bench: Bench, shown: dict[str, Table], name: str, study: Study, tables: dict[str, pa.Table]
+) -> None:
+    """Publish, fit in three ways, and show."""
     rng = np.random.default_rng(0)
     releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
     collection = tacit.collect(releases, allow_simulated=True)
@@ -109,17 +117,19 @@ def measure(name: str, study: Study, tables: dict[str, pa.Table], epsilon: float
     truths, spread = exact_of(study, tables, to.matrix)
     holders = posterior.holders(units="contrast")
     rows = sum(table.num_rows for table in tables.values())
-    print(f"\n{name}: {len(tables)} holders, {rows:,} rows, epsilon {study.epsilon:g}")
-    print(f"{'':<14}{'average':>9}{'sd between':>12}{'90 % interval':>18}{'I2':>6}{'exact sd':>10}")
     mean = posterior.mean("contrast")
     for k, one in enumerate(holders.between):
-        interval = f"{one.low:.2f} to {one.high:.2f}"
-        share = f"{100 * one.inconsistency:.0f}%"
-        print(
-            f"{one.name:<14}{mean[k]:>9.2f}{one.sd:>12.2f}{interval:>18}{share:>6}{spread[k]:>10.2f}"
-        )
+        figures = (mean[k], one.sd, one.low, one.high, one.inconsistency, spread[k])
+        shown["between"].row(name, study.epsilon, one.name, *figures)
+    bench.say(f"{name}: {len(tables)} holders, {rows:,} rows, epsilon {study.epsilon:g}")
     large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
-    return own_errors(collection, holders, truths, large)
+    sizes, held = own_errors(collection, holders, truths, large)
+    shown["own"].row(name, study.epsilon, *sizes.values())
+    bench.say(f"90 % intervals of own coefficients hold {100 * held:.0f} % of the exact ones")
+    bench.bar(
+        f"{name}, epsilon {study.epsilon:g}: own coefficients nearer than all alike",
+        met=sizes[WAYS[0]] < sizes[WAYS[2]],
+    )
 
 
 def exact_of(
@@ -152,24 +162,17 @@ def exact_of(
 
 def own_errors(
     collection: tacit.Collection, holders: Holders, truths: np.ndarray, large: np.ndarray
-) -> bool:
-    """How far large holders' own coefficients lie from exact ones."""
+) -> tuple[dict[str, float], float]:
+    """Median distance of large holders' own coefficients from exact ones, and coverage."""
     alone = tacit.fit(collection, holders="separate").holders(units="contrast")
     alike = tacit.fit(collection, holders="common").mean("contrast")
     own = np.array([one.mean for one in holders.own])
     low, high = (np.array([getattr(one, end) for one in holders.own]) for end in ("low", "high"))
-    errors = {
-        "drawn towards the average": own - truths,
-        "each alone": np.array([one.mean for one in alone.own]) - truths,
-        "all alike": alike - truths,
-    }
+    each = np.array([one.mean for one in alone.own])
+    errors = dict(zip(WAYS, (own - truths, each - truths, alike - truths), strict=True))
     sizes = {way: float(np.nanmedian(np.abs(error[large]))) for way, error in errors.items()}
     known = np.isfinite(truths) & large[:, None]
-    held = float(np.mean(((low <= truths) & (truths <= high))[known]))
-    print("median distance of own coefficients from exact ones, in the response's units:")
-    print("; ".join(f"{way} {size:.2f}" for way, size in sizes.items()))
-    print(f"90 % intervals of own coefficients hold {100 * held:.0f} % of the exact ones")
-    return sizes["drawn towards the average"] < sizes["all alike"]
+    return sizes, float(np.mean(((low <= truths) & (truths <= high))[known]))
 
 
 if __name__ == "__main__":
