@@ -26,17 +26,14 @@ Known exceptions:
 - With five holders of unequal sizes two or three of them tell nearly all; what does not differ is
   then up to 1.4 times as wide as if that were known.
 
-    python benchmarks/holders_differ.py [--quick] [--check] [--holders 5,10,30,131] [--runs 1.0]
-        [--workers 1]
+    python benchmarks/holders_differ.py [--quick] [--check] [--out DIR] [--holders 5,10,30,131]
+        [--runs 1.0] [--workers 1]
 
 The full grid takes about half an hour on one core; --quick half a minute.
 """
 
-import argparse
 import itertools
 import math
-import sys
-import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -44,6 +41,7 @@ from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
+from frame import Bench
 from scipy import stats
 
 from tacit.analyst.collection import collect
@@ -234,29 +232,30 @@ class Bars:
         return (MOST_WIDTH_FEW if self.few else MOST_WIDTH)[compared]
 
 
-def line_of(name: str, cell: Cell, bars: Bars) -> tuple[str, bool]:
-    """A line of the table, and whether it misses a bar."""
+COLUMNS = {"J": "d", "differ": "<10", "sizes": "<8", "epsilon": "g", "fits": "d"}
+COLUMNS |= dict.fromkeys(MEASURES, ".1f%") | dict.fromkeys(MOST_WIDTH, ".3f")
+
+
+def missed_by(cell: Cell, bars: Bars) -> list[str]:
+    """The measures whose bar is missed."""
     missed = []
-    text = f"{name:<31}{len(cell['average']):>5}"
-    for measured in MEASURES:
+    for measured in BANDS:
         values = cell.get(measured, [])
-        text += f"{100 * np.mean(values):>11.1f}" if values else f"{'-':>11}"
-        if values and measured in BANDS:
+        least, most = bars.band(measured)
+        if values:
             low, high = limits(values)
-            least, most = bars.band(measured)
-            if high < least or low > most:
-                missed.append(measured)
-    for compared in MOST_WIDTH:
-        values = cell.get(compared, [])
-        text += f"{np.mean(values):>9.3f}" if values else f"{'-':>9}"
-        if bars.margin and values and np.mean(values) > bars.most(compared):
-            missed.append(compared)
-    return text + (f"  MISSED {', '.join(missed)}" if missed else ""), bool(missed)
+            missed += [measured] if high < least or low > most else []
+    if bars.margin:
+        for compared in MOST_WIDTH:
+            values = cell.get(compared, [])
+            missed += [compared] if values and np.mean(values) > bars.most(compared) else []
+    return missed
 
 
-HEAD = f"{'J':>4} {'differ':<11}{'sizes':<9}{'epsilon':>6}{'fits':>5}" + "".join(
-    f"{name:>{11 if name in MEASURES else 9}}" for name in (*MEASURES, *MOST_WIDTH)
-)
+def figures(cell: Cell) -> list[float | int | None]:
+    """Fits, and every measure's mean."""
+    means = [cell.get(name, []) for name in (*MEASURES, *MOST_WIDTH)]
+    return [len(cell["average"]), *(float(np.mean(m)) if m else None for m in means)]
 
 
 def together(cells: list[Cell]) -> Cell:
@@ -264,41 +263,28 @@ def together(cells: list[Cell]) -> Cell:
     return {name: [v for cell in cells for v in cell.get(name, [])] for name in names}
 
 
-def report(cells: dict[Key, Cell]) -> bool:
-    """Print the margins; whether every bar is met, those of the cells included."""
-    met = True
-    for key, cell in cells.items():
-        met &= not line_of("", cell, Bars.of(key))[1]
-    print("\nMargins, without faint cells")
-    cells = {key: cell for key, cell in cells.items() if not Bars.of(key).faint}
-    factors = ("J", "differ", "sizes", "epsilon")
-    for places in ((0,), (1,), (2,), (3,), (0, 1), (0, 3)):
-        for level in dict.fromkeys(tuple(key[p] for p in places) for key in cells):
-            chosen = [c for key, c in cells.items() if tuple(key[p] for p in places) == level]
-            name = ", ".join(f"{factors[p]} {v}" for p, v in zip(places, level, strict=True))
-            bars = Bars(few=places[0] == 0 and level[0] == 5, margin=True)
-            line, missed = line_of(name, together(chosen), bars)
-            print(line)
-            met &= not missed
-    return met
-
-
-def name_of(key: Key) -> str:
-    holders, kind, sizes, epsilon = key
-    return f"{holders:>4} {kind:<11}{sizes:<9}{epsilon:>6g}"
+def show_margins(bench: Bench, cells: dict[Key, Cell]) -> None:
+    """All cells with one level of one factor, or of J and another, but those that are faint."""
+    table = bench.table("margins", COLUMNS)
+    told = {key: cell for key, cell in cells.items() if not Bars.of(key).faint}
+    for places in ((0,), (1,), (2,), (3,), (0, 1), (0, 2), (0, 3)):
+        for level in dict.fromkeys(tuple(key[p] for p in places) for key in told):
+            chosen = [c for key, c in told.items() if tuple(key[p] for p in places) == level]
+            shown = dict(zip(places, level, strict=True))
+            cell = together(chosen)
+            bars = Bars(few=shown.get(0) == 5, margin=True)
+            missed = missed_by(cell, bars)
+            labels = [shown.get(0), *(str(shown.get(p, "")) for p in (1, 2)), shown.get(3)]
+            table.row(*labels, *figures(cell), note=", ".join(missed))
+            bench.bar(f"margin {' '.join(map(str, level))}: {missed or 'all'}", met=not missed)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="equal sizes, few runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--holders", default="5,10,30,131", help="values of J, with commas between")
-    parser.add_argument("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
-    parser.add_argument("--workers", type=int, default=1, help="processes that share the designs")
-    options = parser.parse_args()
-    start = time.perf_counter()
+    bench = Bench(__doc__, quick="J = 5 and 10, equal sizes, one epsilon, few runs")
+    bench.option("--holders", default="5,10,30,131", help="values of J, with commas between")
+    bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
+    bench.option("--workers", type=int, default=1, help="processes that share the designs")
+    options = bench.options()
     every = tuple(int(count) for count in options.holders.split(","))
     counts = (5, 10) if options.quick else every
     sizes = ("equal",) if options.quick else ("equal", "unequal")
@@ -306,17 +292,17 @@ def main() -> None:
     designs = [Design(*place) for place in itertools.product(counts, KINDS, sizes)]
     share = 0.25 if options.quick else options.runs
     runs = [max(4, round(share * RUNS[design.holders])) for design in designs]
+    table = bench.table("cells", COLUMNS)
     cells: dict[Key, Cell] = {}
-    print(HEAD)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for some in pool.map(measure, designs, repeat(epsilons), runs):
             cells |= some
             for key, cell in some.items():
-                print(line_of(name_of(key), cell, Bars.of(key))[0], flush=True)
-    met = report(cells)
-    print(f"\n{time.perf_counter() - start:.0f} s")
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+                missed = missed_by(cell, Bars.of(key))
+                table.row(*key, *figures(cell), note=", ".join(missed))
+                bench.bar(f"{' '.join(map(str, key))}: {missed or 'all'}", met=not missed)
+    show_margins(bench, cells)
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Holders that differ, on real tables: sixteen airlines, and twelve stations in Beijing's air.
 
-The airlines are those of `tacit demo` (extra `demo`). The stations need --data, the file
-beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all
+The airlines are those of `tacit demo` (extra `demo`). The stations need --data, a folder
+with beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all
 stations with a header): PM2.5, in µg/m³, on gases and weather, hours with a missing value left
 out.
 
@@ -14,14 +14,12 @@ alone, and all holders alike; and how often 90 % intervals of the first hold the
 model lets coefficients differ independently of each other. Stations' do not (that of O3 goes
 with that of TEMP, correlation −0.8), and at ε = 1 it shows.
 
-    python benchmarks/real_holders.py [--data beijing_air_12sites.csv.gz] [--epsilon 1,3] [--check]
+    python benchmarks/real_holders.py [--quick] [--check] [--out DIR] [--data DIR] [--epsilon 1,3]
 
 Bar (--check): own coefficients are nearer to the exact ones than those of holders taken to be
 alike.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 
@@ -30,9 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from frame import Bench
 
 import tacit
-from tacit.analyst.posterior.holders import Holders
 from tacit.demo import airlines
 from tacit.simulation import exact, simulate
 from tacit.study import Study
@@ -58,27 +56,27 @@ features = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, help="beijing_air_12sites.csv.gz")
-    parser.add_argument("--epsilon", default="1,3", help="budgets, with commas between")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="one epsilon")
+    bench.option("--data", type=Path, help="the folder of beijing_air_12sites.csv.gz")
+    bench.option("--epsilon", default="1,3", help="budgets, with commas between")
+    options = bench.options()
     budgets = [float(part) for part in options.epsilon.split(",")]
-    met = True
+    sets: dict[str, tuple[Study, dict[str, pa.Table]]] = {}
     if airlines.is_available():
         with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-            study, tables = airline_tables(Path(folder))
-            for epsilon in budgets:
-                met &= measure("airlines", study, tables, epsilon)
+            sets["airlines"] = airline_tables(Path(folder))
     if options.data is not None:
-        tables = station_tables(options.data)
-        study = Study.from_toml(STATIONS)
-        for epsilon in budgets:
-            met &= measure("stations", study, tables, epsilon)
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+        path = options.data / "beijing_air_12sites.csv.gz"
+        sets["stations"] = Study.from_toml(STATIONS), station_tables(path)
+    fits = [
+        Fit(name, study, tables, epsilon)
+        for name, (study, tables) in sets.items()
+        for epsilon in budgets[: 1 if options.quick else None]
+    ]
+    for fit in fits:
+        show_between(bench, fit)
+    show_own(bench, fits)
+    bench.finish()
 
 
 def airline_tables(folder: Path) -> tuple[Study, dict[str, pa.Table]]:
@@ -98,28 +96,32 @@ def station_tables(path: Path) -> dict[str, pa.Table]:
     }
 
 
-def measure(name: str, study: Study, tables: dict[str, pa.Table], epsilon: float) -> bool:
-    """Publish, fit in three ways, and print; whether the bars are met."""
-    study = Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
-    rng = np.random.default_rng(0)
-    releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
-    collection = tacit.collect(releases, allow_simulated=True)
-    posterior = tacit.fit(collection)
-    to = posterior.units("contrast")
-    truths, spread = exact_of(study, tables, to.matrix)
-    holders = posterior.holders(units="contrast")
-    rows = sum(table.num_rows for table in tables.values())
-    print(f"\n{name}: {len(tables)} holders, {rows:,} rows, epsilon {study.epsilon:g}")
-    print(f"{'':<14}{'average':>9}{'sd between':>12}{'90 % interval':>18}{'I2':>6}{'exact sd':>10}")
-    mean = posterior.mean("contrast")
-    for k, one in enumerate(holders.between):
-        interval = f"{one.low:.2f} to {one.high:.2f}"
-        share = f"{100 * one.inconsistency:.0f}%"
-        print(
-            f"{one.name:<14}{mean[k]:>9.2f}{one.sd:>12.2f}{interval:>18}{share:>6}{spread[k]:>10.2f}"
-        )
-    large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
-    return own_errors(collection, holders, truths, large)
+class Fit:
+    """One set of holders at one ε: fitted, and from exact statistics."""
+
+    def __init__(
+        self, name: str, study: Study, tables: dict[str, pa.Table], epsilon: float
+    ) -> None:
+        self.name = name
+        self.epsilon = epsilon
+        study = Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
+        rng = np.random.default_rng(0)
+        releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
+        self.collection = tacit.collect(releases, allow_simulated=True)
+        self.posterior = tacit.fit(self.collection)
+        self.exact, self.spread = exact_of(study, tables, self.posterior.units("contrast").matrix)
+        self.large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
+
+
+def show_between(bench: Bench, fit: Fit) -> None:
+    """Every coefficient: average, sd between holders, and that of exact statistics."""
+    columns = {"coefficient": "<14", "average": ".2f", "sd between": ".2f", "5%": ".2f"}
+    columns |= {"95%": ".2f", "I2": ".0f%", "exact sd": ".2f"}
+    table = bench.table(f"{fit.name} at {fit.epsilon:g}", columns)
+    mean = fit.posterior.mean("contrast")
+    for k, one in enumerate(fit.posterior.holders(units="contrast").between):
+        spread = fit.spread[k]
+        table.row(one.name, mean[k], one.sd, one.low, one.high, one.inconsistency, spread)
 
 
 def exact_of(
@@ -150,26 +152,26 @@ def exact_of(
     return truths, np.sqrt(np.maximum(spread, 0.0))
 
 
-def own_errors(
-    collection: tacit.Collection, holders: Holders, truths: np.ndarray, large: np.ndarray
-) -> bool:
+def show_own(bench: Bench, fits: list[Fit]) -> None:
     """How far large holders' own coefficients lie from exact ones."""
-    alone = tacit.fit(collection, holders="separate").holders(units="contrast")
-    alike = tacit.fit(collection, holders="common").mean("contrast")
-    own = np.array([one.mean for one in holders.own])
-    low, high = (np.array([getattr(one, end) for one in holders.own]) for end in ("low", "high"))
-    errors = {
-        "drawn towards the average": own - truths,
-        "each alone": np.array([one.mean for one in alone.own]) - truths,
-        "all alike": alike - truths,
-    }
-    sizes = {way: float(np.nanmedian(np.abs(error[large]))) for way, error in errors.items()}
-    known = np.isfinite(truths) & large[:, None]
-    held = float(np.mean(((low <= truths) & (truths <= high))[known]))
-    print("median distance of own coefficients from exact ones, in the response's units:")
-    print("; ".join(f"{way} {size:.2f}" for way, size in sizes.items()))
-    print(f"90 % intervals of own coefficients hold {100 * held:.0f} % of the exact ones")
-    return sizes["drawn towards the average"] < sizes["all alike"]
+    ways = ("drawn to the average", "each alone", "all alike")
+    columns = {"holders": "<10", "epsilon": "g"} | dict.fromkeys(ways, ".2f") | {"held": ".0f%"}
+    table = bench.table("own", columns)
+    for fit in fits:
+        holders = fit.posterior.holders(units="contrast")
+        alone = tacit.fit(fit.collection, holders="separate").holders(units="contrast")
+        alike = tacit.fit(fit.collection, holders="common").mean("contrast")
+        own = [np.array([one.mean for one in both.own]) for both in (holders, alone)]
+        errors = [np.abs(values - fit.exact)[fit.large] for values in (*own, alike)]
+        sizes = [float(np.nanmedian(error)) for error in errors]
+        low, high = (np.array([getattr(one, e) for one in holders.own]) for e in ("low", "high"))
+        known = np.isfinite(fit.exact) & fit.large[:, None]
+        held = float(np.mean(((low <= fit.exact) & (fit.exact <= high))[known]))
+        table.row(fit.name, fit.epsilon, *sizes, held)
+        bench.bar(
+            f"{fit.name} at {fit.epsilon:g}: own coefficients are nearer than common ones",
+            met=sizes[0] < sizes[2],
+        )
 
 
 if __name__ == "__main__":

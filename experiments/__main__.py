@@ -19,6 +19,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,14 @@ from experiments.settings import (
 from experiments.show.report import Columns, Report
 from tacit.errors import TacitError
 
-EVERY = ("audit", "runtimes", "real", "simulated", "mmd")
-SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
-FURTHER = {"simulated": "noise-aware", "real": "mixing"}  # what takes time beside the samplers
+EVERY = ("audit", "runtimes", "real", "simulated", "one", "mmd")
+SAMPLED = (
+    "fixed-s",
+    "bernstein-sheldon",
+    "normal-x",
+    "normal-x-published",
+    "bernstein-sheldon-published",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,6 +107,11 @@ def run(name: str, options: argparse.Namespace) -> None:
         print("\n" + table.markdown())
 
 
+def simulated_name(settings: SimulatedSettings) -> str:
+    """That of the experiment: with data drawn anew in every run, or with one data set."""
+    return "one" if settings.one_data_set else "simulated"
+
+
 def simulated_settings(options: argparse.Namespace) -> SimulatedSettings:
     """Those of `simulated`, which mmd shares."""
     settings: SimulatedSettings = settings_of(
@@ -116,24 +127,21 @@ def simulated_parts(
     from experiments.run.simulated import chains_part, part_path
     from experiments.run.simulated_closed import OWN, closed_part, own_part, own_path
 
-    folder = options.out / "parts" / "simulated"
+    folder = options.out / "parts" / simulated_name(settings)
     chosen = options.methods or (*SAMPLED, OWN)
     makers: dict[Path, Callable[[], Part]] = {}
+
+    def add(method: str, path: Path, make: Callable[[], Part]) -> None:
+        if path.exists() or method in {"closed", *chosen}:
+            makers[path] = make
+
     for d in columns:
-        makers[part_path(folder, "closed", d)] = lambda d=d: closed_part(d, settings)
+        add("closed", part_path(folder, "closed", d), partial(closed_part, d, settings))
         for method in SAMPLED:
-            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(
-                method, d, settings, lambda _iterations: None
-            )
+            make = partial(chains_part, method, d, settings, lambda _iterations: None)
+            add(method, part_path(folder, method, d), make)
         for holders in settings.holders:
-            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(
-                d, holders, settings
-            )
-    makers = {
-        path: make
-        for path, make in makers.items()
-        if path.exists() or path.stem.startswith(("closed", *chosen))
-    }
+            add(OWN, own_path(folder, d, holders), partial(own_part, d, holders, settings))
     parts = []
     with steps(len(makers)) as step:
         for path, make in makers.items():
@@ -146,10 +154,11 @@ def run_simulated(options: argparse.Namespace, settings: SimulatedSettings) -> R
     """Errors on simulated data."""
     from experiments.show.simulated import simulated
 
+    name = simulated_name(settings)
     parts = simulated_parts(options, settings, settings.columns)
-    measured = options.out / "parts" / "simulated" / "times.json"
+    measured = options.out / "parts" / name / "times.json"
     times = json.loads(measured.read_text(encoding="utf-8")) if measured.exists() else None
-    return simulated(stored(options, "simulated", parts), settings, times)
+    return simulated(stored(options, name, parts), settings, times)
 
 
 def run_mmd(options: argparse.Namespace, settings: MmdSettings) -> Report:
@@ -159,13 +168,14 @@ def run_mmd(options: argparse.Namespace, settings: MmdSettings) -> Report:
 
     shared = simulated_settings(options)
     simulated_parts(options, shared, [min(shared.columns)])
-    found = distances(options.out / "parts" / "simulated", shared, settings.bandwidth)
-    return mmd(stored(options, "mmd", [found]), shared)
+    part = distances(options.out / "parts" / "simulated", shared, settings.bandwidth)
+    return mmd(stored(options, "mmd", [part]), shared)
 
 
 def run_real(options: argparse.Namespace, settings: RealSettings) -> Report:
     """Errors on public data."""
     from experiments.model.data import FILES, available
+    from experiments.run.convergence import converged
     from experiments.run.real import run_parts
     from experiments.show.real import real
 
@@ -177,12 +187,14 @@ def run_real(options: argparse.Namespace, settings: RealSettings) -> Report:
     methods = options.methods or (*SAMPLED, "mixing")
     each = 2 + len(methods) + ("mixing" in methods) * (len(settings.holders) - 1)
     with steps(len(available(options.data)) * each) as step:
-        found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
-    mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
+        parts = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
+    mixing = stored(options, "real-mixing", parts["mixing"]) if parts["mixing"] else None
+    chains = converged(options.out / "parts" / "real", settings)
     return real(
-        stored(options, "real", found["errors"]),
-        stored(options, "real-long", found["long"]),
+        stored(options, "real", parts["errors"]),
+        stored(options, "real-long", parts["long"]),
         mixing,
+        stored(options, "real-convergence", chains) if chains else None,
         settings,
     )
 
@@ -210,6 +222,7 @@ def run_audit(options: argparse.Namespace, settings: AuditSettings) -> Report:
 
 RUNNERS: dict[str, Callable[[argparse.Namespace, Any], Report]] = {
     "simulated": run_simulated,
+    "one": run_simulated,
     "mmd": run_mmd,
     "real": run_real,
     "runtimes": run_runtimes,

@@ -24,6 +24,7 @@ class SimulatedSettings:
     runs: int
     iterations: int
     gradient_iterations: int
+    one_data_set: bool  # one set of rows for all runs, as in the paper, or rows drawn anew
     seed: int = 0
 
 
@@ -79,6 +80,7 @@ class MmdSettings:
 Settings = SimulatedSettings | RealSettings | RuntimesSettings | AuditSettings | MmdSettings
 KINDS: dict[str, type[Settings]] = {
     "simulated": SimulatedSettings,
+    "one": SimulatedSettings,
     "real": RealSettings,
     "runtimes": RuntimesSettings,
     "audit": AuditSettings,

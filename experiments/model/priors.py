@@ -22,7 +22,7 @@ def prior_for(method: str, calibration: Calibration, feature_scale: NDArray[np.f
     The published code takes 0.0263 I for a precision in bernstein-sheldon, so there C = I.
     """
     prior = paper_prior(feature_scale)
-    if method == "bernstein-sheldon" and calibration == "as-published":
+    if method.startswith("bernstein-sheldon") and calibration == "as-published":
         return Prior(
             prior.mean,
             np.eye(prior.d),
@@ -32,6 +32,12 @@ def prior_for(method: str, calibration: Calibration, feature_scale: NDArray[np.f
             prior.feature_degrees,
         )
     return prior
+
+
+def random_scale(seed: int, d: int) -> NDArray[np.float64]:
+    """Λ = V'V with V standard normal, which the published code takes for public data as well."""
+    root = np.random.default_rng([seed, d, 7]).standard_normal((d, d))
+    return root.T @ root
 
 
 def fast_variance(calibration: Calibration, response_bound: float) -> float:

@@ -11,6 +11,7 @@ own:
 | pair | S, z | normal-x, fixed-s, fixed-s-fast |
 | triple | S, z, y'y | bernstein-sheldon |
 | eigen | S, z, λ_min | ada-ssp |
+| text | (S, z) with 2ε/3, λ_min with ε/3 | ada-ssp by the paper's text, as published |
 
 The same standard normals serve every form, ε and calibration of a run.
 """
@@ -28,7 +29,7 @@ from tacit.privacy.gaussian import multiplier
 from tacit.privacy.sensitivity import Weights, sensitivity
 
 Array = NDArray[np.float64]
-Form = Literal["pair", "triple", "eigen"]
+Form = Literal["pair", "triple", "eigen", "text"]
 Calibration = Literal["as-published", "honest"]
 
 CALIBRATIONS: tuple[Calibration, ...] = ("as-published", "honest")
@@ -117,8 +118,14 @@ def noise_sds(calibration: Calibration, form: Form, statistics: Statistics, budg
         sd = multiplier(*budget) * sensitivity(x, y, weights, "replace-one")
         return Sds(sd, sd, sd * weights.square, sd / EIGENVALUE_WEIGHT)
     if form == "eigen":
-        third = published_multiplier(budget.epsilon / 3, budget.delta)
-        return Sds(third * x**2, third * x * y, 0.0, third * x**2)
+        third = published_multiplier(budget.epsilon / 3, budget.delta / 3)
+        of_eigenvalue = math.sqrt(math.log(6 / budget.delta)) * 3 * x**2 / budget.epsilon
+        return Sds(third * x**2, third * x * y, 0.0, of_eigenvalue)
+    if form == "text":
+        joint = published_multiplier(2 * budget.epsilon / 3, 2 * budget.delta / 3)
+        joint *= math.sqrt(x**4 + (x * y) ** 2)
+        third = published_multiplier(budget.epsilon / 3, budget.delta / 3)
+        return Sds(joint, joint, 0.0, third * x**2)
     square = y**4 if form == "triple" else 0.0
     sd = published_multiplier(*budget) * math.sqrt(x**4 + (x * y) ** 2 + square)
     return Sds(sd, sd, sd)

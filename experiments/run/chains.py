@@ -10,14 +10,20 @@ with iterations.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model.release import Form
+from experiments.model.release import CALIBRATIONS, Calibration, Form
+from experiments.run.published_chains import (
+    PublishedNormalX,
+    PublishedSheldon,
+    sheldon_started,
+    started_of,
+)
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import bernstein_sheldon, fixed_s
 from tacit.analyst.methods.normal_x import gradient as normal_x_gradient
@@ -49,28 +55,54 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """A method that samples: its kernel, its problem, and the release it needs."""
+    """A method that samples: its kernel, its problem, and the release it needs.
+
+    The problem is made from evidence, prior and the largest response, which published chains start
+    from. `calibrations` are those under which it is run.
+    """
 
     kernel: Kernel[Any, Any]
-    unit: Callable[[Evidence, Prior], Unit]
+    unit: Callable[[Evidence, Prior, float], Unit]
     form: Form = "pair"
+    calibrations: tuple[Calibration, ...] = CALIBRATIONS
+
+    def kernel_for(self, plan: "Plan") -> Kernel[Any, Any]:
+        """The kernel; that of the published normal-x knows how long the run is."""
+        if isinstance(self.kernel, PublishedNormalX):
+            return replace(self.kernel, iterations=plan.iterations)
+        return self.kernel
+
+
+def published_only(kernel: Kernel[Any, Any], unit: Callable[..., Unit], form: Form) -> Sampler:
+    """A sampler of the published code, which is run on published noise alone."""
+    return Sampler(kernel, unit, form, ("as-published",))
 
 
 SAMPLERS = {
     "fixed-s": Sampler(
-        fixed_s.FixedS(), lambda evidence, prior: Unit(fixed_s.problem_of(evidence, prior))
+        fixed_s.FixedS(), lambda evidence, prior, _: Unit(fixed_s.problem_of(evidence, prior))
     ),
     "normal-x": Sampler(
-        normal_x.NormalX(), lambda evidence, prior: Unit(model.problem_of(evidence, prior))
+        normal_x.NormalX(), lambda evidence, prior, _: Unit(model.problem_of(evidence, prior))
     ),
     "bernstein-sheldon": Sampler(
         bernstein_sheldon.BernsteinSheldon(),
-        lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
+        lambda evidence, prior, _: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
         "triple",
     ),
     "normal-x-gradient": Sampler(
         normal_x_gradient.Hamiltonian(),
-        lambda evidence, prior: Unit(in_frame(model.problem_of(evidence, prior))),
+        lambda evidence, prior, _: Unit(in_frame(model.problem_of(evidence, prior))),
+    ),
+    "normal-x-published": published_only(
+        PublishedNormalX(),
+        lambda evidence, prior, bound: Unit(started_of(evidence, prior, bound)),
+        "pair",
+    ),
+    "bernstein-sheldon-published": published_only(
+        PublishedSheldon(),
+        lambda evidence, prior, bound: Unit(*sheldon_started(evidence, prior, bound)),
+        "triple",
     ),
 }
 
@@ -104,13 +136,14 @@ class Chains:
 
 
 def stacked(
-    sampler: Sampler, evidences: Sequence[Evidence], priors: Sequence[Prior]
+    sampler: Sampler,
+    evidences: Sequence[Evidence],
+    priors: Sequence[Prior],
+    bounds: Sequence[float],
 ) -> tuple[Any, Array]:
-    """The problems as one pytree with a leading axis, and their units."""
+    """The problems as one pytree with a leading axis, and their units; `bounds` of responses."""
     with jax.default_device(jax.devices("cpu")[0]):
-        units = [
-            sampler.unit(evidence, prior) for evidence, prior in zip(evidences, priors, strict=True)
-        ]
+        units = [sampler.unit(*case) for case in zip(evidences, priors, bounds, strict=True)]
         problems = jax.tree.map(
             lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]),
             *(unit.problem for unit in units),
@@ -164,7 +197,7 @@ def sample(sampler: Sampler, problems: Any, stretch: Array, plan: Plan) -> Chain
     keep_compilations()
     with double_precision():
         problems = jax.tree.map(jnp.asarray, problems)
-        executables = compiled(sampler.kernel, problems, plan)
+        executables = compiled(sampler.kernel_for(plan), problems, plan)
         began = time.perf_counter()
         keys, states = executables[0](random.key(plan.seed), problems)
         carry, kept = (states, sums_like(sampler.kernel, states)), []
@@ -229,4 +262,4 @@ def compile_ahead(sampler: Sampler, problems: Any, count: int, plan: Plan) -> No
         shapes = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype), problems
         )
-        compiled(sampler.kernel, shapes, plan)
+        compiled(sampler.kernel_for(plan), shapes, plan)

@@ -22,6 +22,8 @@ from tacit.analyst.methods.method import Settings, Student
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
+TEXT = "ada-ssp-text"
+"""ada-ssp with the budget of the paper's text, 2ε/3 for (S, z) and ε/3 for λ_min."""
 
 
 def fixed_s_fast_of(
@@ -46,6 +48,13 @@ def ada_ssp_of(
     return ada_ssp.fit(
         evidence, paper_prior(np.eye(statistics.d)), Settings(noise_variance=SIGMA)
     ).mean()
+
+
+def ada_ssp_text(statistics: Statistics, noise: Standard, budget: Budget) -> Array:
+    """Its point with the budget of the paper's text: 2ε/3 for (S, z), ε/3 for λ_min."""
+    sds = noise_sds("as-published", "text", statistics, budget)
+    evidence = noisy(statistics, sds, noise, budget)
+    return ada_ssp_thirds(evidence, statistics.row_bound, budget.epsilon)
 
 
 def non_private_of(statistics: Statistics, prior: Prior) -> Student:

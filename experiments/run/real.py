@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.model.data import Split, available, prepared, split
-from experiments.model.priors import paper_prior, prior_for
+from experiments.model.priors import paper_prior, prior_for, random_scale
 from experiments.model.release import (
     CALIBRATIONS,
     Budget,
@@ -27,8 +27,15 @@ from experiments.model.release import (
     statistics_of,
 )
 from experiments.run.chains import SAMPLERS, Plan, sample, stacked
-from experiments.run.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
+from experiments.run.closed import (
+    TEXT,
+    ada_ssp_of,
+    ada_ssp_text,
+    fixed_s_fast_of,
+    non_private_of,
+)
 from experiments.run.parts import Part, joined, part_of, record
+from experiments.run.simulated import PAPER_SAMPLERS
 from experiments.settings import RealSettings as Settings
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings as SamplerSettings
@@ -38,7 +45,7 @@ from tacit.analyst.posterior.laws import Draws
 
 Report = Callable[[str], None]
 Maker = Callable[[], Part]
-SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
+SAMPLED = PAPER_SAMPLERS
 LONG_RUNS = 20  # times the runs of the table
 
 
@@ -72,37 +79,41 @@ def labels(
     }
 
 
-def cells_of(settings: Settings) -> list[tuple[Calibration, int]]:
+def cells_of(
+    settings: Settings, calibrations: tuple[Calibration, ...] = CALIBRATIONS
+) -> list[tuple[Calibration, int]]:
     """Every release of one set and J."""
-    return list(product(CALIBRATIONS, range(settings.runs)))
+    return list(product(calibrations, range(settings.runs)))
 
 
 def sampled(
     name: str, rows: Split, method: str, settings: Settings, on_progress: Callable[[int], None]
 ) -> Part:
     """Errors of a sampler's posterior mean, all J."""
-    parts, seconds = [], []
+    parts = []
+    kept = {}
+    seconds = []
     for holders in settings.holders:
         plan = Plan(settings.iterations, settings.seed, on_progress)
         chains = sample(SAMPLERS[method], *problems_of(rows, method, holders, settings), plan)
         errors = np.array([rows.error(mean) for mean in chains.mean])
-        own = labels(name, method, holders, cells_of(settings))
+        own = labels(name, method, holders, cells_of(settings, SAMPLERS[method].calibrations))
         parts.append(record(own | {"error": errors, "acceptance": chains.acceptance[:, 0]}))
+        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32)
         seconds.append(chains.seconds)
-    return joined(parts) | {"seconds": np.array(seconds)}
+    return joined(parts) | kept | {"seconds": np.array(seconds)}
 
 
 def problems_of(rows: Split, method: str, holders: int, settings: Settings) -> tuple[Any, Any]:
     """The sampler's problems for one set and J, in the order of `cells_of`, and their units."""
     statistics, sampler = statistics_of(rows.x, rows.y, holders), SAMPLERS[method]
-    evidences = [
-        evidence_of(cell, sampler.form, statistics, rows, settings) for cell in cells_of(settings)
-    ]
-    priors = [
-        prior_for(method, calibration, np.eye(statistics.d))
-        for calibration, _ in cells_of(settings)
-    ]
-    return stacked(sampler, evidences, priors)
+    cells = cells_of(settings, sampler.calibrations)
+    evidences = [evidence_of(cell, sampler.form, statistics, rows, settings) for cell in cells]
+    scale = np.eye(statistics.d)
+    if method.endswith("-published"):
+        scale = random_scale(settings.seed, statistics.d)
+    priors = [prior_for(method, calibration, scale) for calibration, _ in cells]
+    return stacked(sampler, evidences, priors, [statistics.response_bound] * len(cells))
 
 
 def evidence_of(
@@ -131,12 +142,15 @@ def closed(name: str, rows: Split, settings: Settings) -> Part:
             for c, run in cells
         ]
         ada = [rows.error(ada_ssp_of(c, statistics, noises[run], budget)) for c, run in cells]
+        text_cells = cells_of(settings, ("as-published",))
+        text = [rows.error(ada_ssp_text(statistics, noises[run], budget)) for _, run in text_cells]
         own = default_errors(rows, holders, settings)
         mine = [("honest", run) for run in range(settings.runs)]
         floor = [rows.error(non_private_of(statistics, prior).mean())]
         for method, columns, errors in (
             ("fixed-s-fast", cells, fast),
             ("ada-ssp", cells, ada),
+            (TEXT, text_cells, text),
             ("noise-aware", mine, own),
             ("non-private", mine[:1], floor),
         ):

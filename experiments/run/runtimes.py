@@ -31,7 +31,7 @@ TIMED = {
     "bernstein-sheldon": SAMPLERS["bernstein-sheldon"],
     "bernstein-sheldon, dense": Sampler(
         Dense(),
-        lambda evidence, prior: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
+        lambda evidence, prior, _: Unit(*bernstein_sheldon.problem_of(evidence, prior)),
         "triple",
     ),
 }
@@ -45,7 +45,8 @@ def problem_of(sampler: Sampler, d: int, holders: int, settings: Settings) -> An
     evidence = noisy(
         statistics, noise_sds("honest", sampler.form, statistics, budget), noise, budget
     )
-    return sampler.unit(evidence, prior_for("normal-x", "honest", truth.feature_scale)).problem
+    prior = prior_for("normal-x", "honest", truth.feature_scale)
+    return sampler.unit(evidence, prior, statistics.response_bound).problem
 
 
 def microseconds(sampler: Sampler, d: int, holders: int, settings: Settings) -> float:

@@ -30,7 +30,9 @@ from experiments.run.parts import Part, joined, part_of, record
 from experiments.settings import SimulatedSettings as Settings
 from tacit.analyst.evidence import Evidence
 
-PAPER_SAMPLERS = ("fixed-s", "normal-x", "bernstein-sheldon")
+PUBLISHED = ("normal-x-published", "bernstein-sheldon-published")
+"""Samplers of the published code, on published noise alone."""
+PAPER_SAMPLERS = ("fixed-s", "normal-x", "bernstein-sheldon", *PUBLISHED)
 
 
 class Cell(NamedTuple):
@@ -43,27 +45,38 @@ class Cell(NamedTuple):
 
 @lru_cache(maxsize=4)
 def data(
-    seed: int, d: int, rows: int, runs: int, every_holders: tuple[int, ...]
+    seed: int, d: int, rows: int, runs: int, every_holders: tuple[int, ...], *, one: bool
 ) -> tuple[list[Truth], dict[int, list[Statistics]]]:
     """The truth of every run, and for every J the statistics of every run."""
     truths: list[Truth] = []
     statistics: dict[int, list[Statistics]] = {holders: [] for holders in every_holders}
-    for run in range(runs):
+    for run in range(1 if one else runs):
         x, y, truth = simulated_rows(seed, d, run, rows)
         truths.append(truth)
         for holders in every_holders:
             statistics[holders].append(statistics_of(x, y, holders))
+    if one:
+        return truths * runs, {holders: parts * runs for holders, parts in statistics.items()}
     return truths, statistics
 
 
 def data_of(settings: Settings, d: int) -> tuple[list[Truth], dict[int, list[Statistics]]]:
     """The data of an experiment."""
-    return data(settings.seed, d, settings.rows, settings.runs, tuple(settings.holders))
+    return data(
+        settings.seed,
+        d,
+        settings.rows,
+        settings.runs,
+        settings.holders,
+        one=settings.one_data_set,
+    )
 
 
-def cells_of(settings: Settings) -> list[Cell]:
+def cells_of(
+    settings: Settings, calibrations: tuple[Calibration, ...] = CALIBRATIONS
+) -> list[Cell]:
     """Every release of one (d, J)."""
-    return [Cell(*cell) for cell in product(CALIBRATIONS, settings.epsilons, range(settings.runs))]
+    return [Cell(*cell) for cell in product(calibrations, settings.epsilons, range(settings.runs))]
 
 
 def evidence_of(cell: Cell, form: Form, statistics: Statistics, settings: Settings) -> Evidence:
@@ -78,14 +91,14 @@ def chains_part(
     method: str, d: int, settings: Settings, on_progress: Callable[[int], None]
 ) -> Part:
     """Errors of a sampler at one d, all J, with the kept draws."""
-    parts, kept, seconds = [], {}, []
+    parts = []
+    kept = {}
+    seconds = []
     for holders in settings.holders:
         problems, stretch = problems_of(method, d, holders, settings)
         chains = sample(SAMPLERS[method], problems, stretch, plan_of(method, settings, on_progress))
         parts.append(record(scored(method, d, holders, settings, chains)))
-        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32 if d > 2 else np.float64)[  # noqa: PLR2004
-            :, :: 1 if d == 2 else 10  # noqa: PLR2004
-        ]
+        kept[f"draws:{holders}"] = chains.thinned.astype(np.float32)
         seconds.append(chains.seconds)
     return joined(parts) | kept | {"seconds": np.array(seconds)}
 
@@ -106,18 +119,19 @@ def problems_of(method: str, d: int, holders: int, settings: Settings) -> tuple[
     """The sampler's problems at one (d, J), in the order of `cells_of`."""
     sampler = SAMPLERS[method]
     truths, statistics = data_of(settings, d)
-    cells = cells_of(settings)
+    cells = cells_of(settings, sampler.calibrations)
     evidences = [
         evidence_of(cell, sampler.form, statistics[holders][cell.run], settings) for cell in cells
     ]
     priors = [prior_for(method, cell.calibration, truths[cell.run].feature_scale) for cell in cells]
-    return stacked(sampler, evidences, priors)
+    bounds = [statistics[holders][cell.run].response_bound for cell in cells]
+    return stacked(sampler, evidences, priors, bounds)
 
 
 def scored(method: str, d: int, holders: int, settings: Settings, chains: Chains) -> dict[str, Any]:
     """Columns of errors."""
     truths, _ = data_of(settings, d)
-    cells = cells_of(settings)
+    cells = cells_of(settings, SAMPLERS[method].calibrations)
     return labels(method, d, holders, cells) | {
         "estimation": np.array(
             [truths[c.run].estimation(m) for c, m in zip(cells, chains.mean, strict=True)]

@@ -14,7 +14,13 @@ from experiments.model.design import Truth, simulated_rows
 from experiments.model.priors import paper_prior
 from experiments.model.release import Budget, Standard, Statistics, standard_noise
 from experiments.run.chains import KEPT
-from experiments.run.closed import ada_ssp_of, fixed_s_fast_of, non_private_of
+from experiments.run.closed import (
+    TEXT,
+    ada_ssp_of,
+    ada_ssp_text,
+    fixed_s_fast_of,
+    non_private_of,
+)
 from experiments.run.ours import collection_of, default_study, posterior_of, statistics_by_holder
 from experiments.run.parts import Part, joined, record
 from experiments.run.simulated import Cell, cells_of, data_of, labels
@@ -22,6 +28,8 @@ from experiments.settings import SimulatedSettings as Settings
 
 Array = NDArray[np.float64]
 OWN = "noise-aware"
+MANY = 2000
+"""Draws of the non-private posterior, as many as the published code takes."""
 
 
 class Law(NamedTuple):
@@ -46,6 +54,7 @@ def closed_part(d: int, settings: Settings) -> Part:
         for method, cells, laws in (
             ("fixed-s-fast", cells_of(settings), list(fast(statistics[holders], truths, settings))),
             ("ada-ssp", cells_of(settings), list(ada(statistics[holders], settings))),
+            (TEXT, text_cells(settings), list(ada_text(statistics[holders], settings))),
             (
                 "non-private",
                 bare_cells(settings),
@@ -123,6 +132,19 @@ def ada(statistics: list[Statistics], settings: Settings) -> Iterator[Law]:
         yield Law(ada_ssp_of(cell.calibration, table, noise_of(settings, table, cell.run), budget))
 
 
+def text_cells(settings: Settings) -> list[Cell]:
+    """The budget of the text is for published noise alone."""
+    return cells_of(settings, ("as-published",))
+
+
+def ada_text(statistics: list[Statistics], settings: Settings) -> Iterator[Law]:
+    """ada-ssp with the text's budget."""
+    for cell in text_cells(settings):
+        table = statistics[cell.run]
+        budget = Budget(cell.epsilon, 1 / settings.rows)
+        yield Law(ada_ssp_text(table, noise_of(settings, table, cell.run), budget))
+
+
 def bare(statistics: list[Statistics], truths: list[Truth], settings: Settings) -> Iterator[Law]:
     """The non-private posterior."""
     for run, (table, truth) in enumerate(zip(statistics, truths, strict=True)):
@@ -130,7 +152,7 @@ def bare(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
         yield Law(
             found.mean(),
             found.covariance(),
-            found.sample(KEPT, np.random.default_rng([settings.seed, run, 1]))[0],
+            found.sample(MANY, np.random.default_rng([settings.seed, run, 1]))[0],
         )
 
 
@@ -138,7 +160,8 @@ def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
     """The default release and method, cell by cell in the order of `own_cells`."""
     found: dict[tuple[float, int], Law] = {}
     for run in range(settings.runs):
-        x, y, _ = simulated_rows(settings.seed, d, run, settings.rows)
+        which = 0 if settings.one_data_set else run
+        x, y, _ = simulated_rows(settings.seed, d, which, settings.rows)
         study = default_study(x, float(np.abs(y).max()), max(settings.epsilons), 1 / settings.rows)
         statistics = statistics_by_holder(study, x, y, holders)
         for epsilon in settings.epsilons:

@@ -21,7 +21,13 @@ def runtimes(columns: Columns, settings: RuntimesSettings) -> Report:
         }
         for holders in settings.holders
     }
-    figure = figures.figure_of(panels, len(panels), ("d", "µs per iteration"))
+    words = figures.Words(
+        across="d",
+        up="µs per iteration",
+        heading="Time per iteration, one chain on one core",
+        ticks=[d for d in (1, 2, 3, 5, 10, 20) if d in settings.columns],
+    )
+    figure = figures.figure_of(panels, len(panels), words)
     shown = [d for d in (1, 2, 5, 10, 20) if d in settings.columns]
     rows = [
         [str(holders), str(d), *(f"{found[method, holders, d].value:.1f}" for method in methods)]

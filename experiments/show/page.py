@@ -8,6 +8,9 @@ import re
 import shutil
 from pathlib import Path
 
+from experiments.show.figures import save
+from experiments.show.graph import model_figure
+
 TEMPLATE = Path(__file__).with_name("page.md")
 DOCS = Path(__file__).parents[2] / "docs"
 _PLACE = re.compile(r"\{\{ (table|figure) ([a-z-]+) \}\}")
@@ -20,6 +23,8 @@ def write_page(out: Path, docs: Path = DOCS) -> Path:
     kept.mkdir(parents=True, exist_ok=True)
     for source in [*(out / "tables").glob("*.md"), *(out / "figures").glob("*.svg")]:
         shutil.copyfile(source, kept / source.name)
+    if not (kept / "model.svg").exists():
+        save(model_figure(), kept, "model", kinds=("svg",))
     page = docs / "paper.md"
     page.write_text(
         _PLACE.sub(

@@ -12,6 +12,16 @@ from experiments.show.tables import Table
 
 Columns = Mapping[str, Any]
 OURS = "noise-aware"
+PUBLISHED = {
+    "normal-x": "normal-x-published",
+    "bernstein-sheldon": "bernstein-sheldon-published",
+}
+"""Samplers of the published code, which stand for a method where it is shown as published."""
+
+
+def run_as(method: str, calibration: str) -> str:
+    """The name under which a method was run in a calibration."""
+    return PUBLISHED.get(method, method) if calibration == "as-published" else method
 
 
 @dataclass(frozen=True)

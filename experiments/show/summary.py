@@ -30,11 +30,25 @@ def mean_of(values: Array) -> Mean:
     return Mean(float(values.mean()), float(low), float(high))
 
 
+def medians(
+    columns: Mapping[str, Any], keys: tuple[str, ...], value: str
+) -> dict[tuple[Any, ...], float]:
+    """Median of a column for every combination of keys that occurs."""
+    return {key: float(np.median(cell)) for key, cell in cells(columns, keys, value).items()}
+
+
+def cells(
+    columns: Mapping[str, Any], keys: tuple[str, ...], value: str
+) -> dict[tuple[Any, ...], Array]:
+    """A column's values for every combination of keys that occurs."""
+    values: dict[tuple[Any, ...], list[float]] = {}
+    for *key, number in zip(*(columns[name].tolist() for name in (*keys, value)), strict=True):
+        values.setdefault(tuple(key), []).append(number)
+    return {key: np.array(numbers) for key, numbers in values.items()}
+
+
 def means(
     columns: Mapping[str, Any], keys: tuple[str, ...], value: str
 ) -> dict[tuple[Any, ...], Mean]:
     """Mean of a column for every combination of keys that occurs."""
-    found: dict[tuple[Any, ...], list[float]] = {}
-    for *key, number in zip(*(columns[name].tolist() for name in (*keys, value)), strict=True):
-        found.setdefault(tuple(key), []).append(number)
-    return {key: mean_of(np.array(values)) for key, values in found.items()}
+    return {key: mean_of(cell) for key, cell in cells(columns, keys, value).items()}

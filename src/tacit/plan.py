@@ -2,10 +2,10 @@
 
 Rows are imagined normal within the study's public domain: features fill about half of their public
 ranges, or all of their typical intervals, and overlap the more the more there are, as on public
-tables; the response has the guessed R². Their statistics go through the real encoder and the default
-method, with the noise that each ε would bring and without any. It is a forecast: features that fill
-less of their ranges, or are nearly collinear, give wider intervals. Where nothing is said of how
-much they fill, a band is given beside it.
+tables; the response has the guessed R². Their statistics go through the real encoder and the
+default method, with the noise that each ε would bring and without any. It is a forecast: features
+that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
+said of how much they fill, a band is given beside it.
 """
 
 import math
@@ -47,9 +47,9 @@ EPSILON_STEP = 1.01
 class Guess:
     """What the planner assumes of the data.
 
-    How much features explain; how much of their intervals they fill, in standard deviations against
-    those of an even spread; how they correlate; and the response's sd in half its range. The defaults
-    are in the middle of public tables (benchmarks/real_tables.py).
+    How much features explain; how much of their intervals they fill, in standard deviations
+    against those of an even spread; how they correlate; and the response's sd in half its range.
+    The defaults are in the middle of public tables (benchmarks/real_tables.py).
     """
 
     r_squared: float = 0.5
@@ -78,9 +78,9 @@ class Forecast:
 
     `widths` are in the user's units, and lie between `narrow` and `wide` if features fill between
     all and a quarter of their intervals; both are `widths` where the guess says how much they
-    fill. `verdict` is what `fit` would say of such releases. Widths by encoded column, `scaled_widths` and what sampling
-    alone would leave of them, are for a numeric feature in units of the response's whole range over
-    the feature's whole range.
+    fill. `verdict` is what `fit` would say of such releases. Widths by encoded column,
+    `scaled_widths` and what sampling alone would leave of them, are for a numeric feature in units
+    of the response's whole range over the feature's whole range.
     """
 
     epsilon: float

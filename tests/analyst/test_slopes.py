@@ -1,7 +1,7 @@
-"""What is expected of slopes: shares of variance by axis, stated priors as they are, no narrow
-lies.
+"""What is expected of slopes: shares of variance by axis, stated priors kept, no narrow lies.
 
-Covers `tacit.analyst.methods.noise_aware.slopes`.
+Covers `tacit.analyst.methods.noise_aware.slopes`, `tacit.analyst.methods.noise_aware.model`,
+`tacit.analyst.methods.noise_aware.residual`.
 """
 
 import numpy as np
@@ -20,9 +20,7 @@ TAILS = np.array([0.05, 0.95])
 
 
 def evidence_of(x: np.ndarray, y: np.ndarray, noise: float, seed: int = 0) -> Evidence:
-    """Statistics of rows with an intercept, with noise of that sd on X'X and half of it
-    elsewhere.
-    """
+    """Statistics of rows with an intercept, and noise of that sd on X'X, half of it elsewhere."""
     rng = np.random.default_rng([seed, 9])
     rows = np.column_stack([np.ones(len(y)), x])
     full = rng.normal(size=(rows.shape[1], rows.shape[1]))

@@ -1,4 +1,4 @@
-"""The chain and the names of data sets: `holder/chain.py`, `ledger_file.py`, `account.py`, `refusals.py`.
+"""The chain of charges, its witness, and the names of data sets.
 
 Covers `tacit.holder.chain`, `tacit.holder.ledger_file`, `tacit.holder.account`,
 `tacit.holder.refusals`, `tacit.privacy.account`.

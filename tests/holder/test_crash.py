@@ -175,7 +175,7 @@ def test_no_noise_is_drawn_when_the_budget_is_exhausted(tmp_path, monkeypatch):
         {"table": {"x": [0.5]}},
         {"table": {"x": pa.array([[0.5]]), "y": [0.5]}},
     ],
-    ids=str,
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_what_cannot_be_published_is_found_before_it_is_paid(tmp_path, wrong):
     options = {"holder": "north", "table": ROWS} | wrong

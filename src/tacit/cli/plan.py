@@ -99,18 +99,7 @@ def plan(
         facts = {"forecasts": [_facts(each) for each in forecasts], "epsilon_for_width": needed}
         typer.echo(json.dumps(facts))
         return
-    filled = "about half of their ranges, or all of their typical intervals"
-    if fill is not None:
-        filled = f"{fill:g} of their (typical) ranges"
-    typer.echo(
-        "expected width of 90 % intervals, in user units "
-        "(share of their variance due to privacy noise)"
-    )
-    typer.echo(f"guessed: R² {r_squared:g}, and that features fill {filled}")
-    if fill is None:
-        typer.echo("         (between: all of them, and a quarter)")
-    if spread is not None:
-        typer.echo(f"         and that slopes differ between holders with sd {spread:g}")
+    typer.echo("\n".join(_guessed(r_squared, fill, spread)))
     typer.echo()
     typer.echo(_table(forecasts))
     for sentence in _verdicts(forecasts):
@@ -144,6 +133,22 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
         "privacy_share": dict(zip(forecast.names, shares, strict=True)),
         "verdict": forecast.verdict,
     }
+
+
+def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list[str]:
+    """What the table below rests on."""
+    filled = "about half of their ranges, or all of their typical intervals"
+    if fill is not None:
+        filled = f"{fill:g} of their (typical) ranges"
+    lines = [
+        "expected width of 90 % intervals, in user units (share of variance due to privacy noise)",
+        f"guessed: R² {r_squared:g}, and that features fill {filled}",
+    ]
+    if fill is None:
+        lines.append("         (between: all of them, and a quarter)")
+    if spread is not None:
+        lines.append(f"         and that slopes differ between holders with sd {spread:g}")
+    return lines
 
 
 def _table(forecasts: list["Forecast"]) -> str:

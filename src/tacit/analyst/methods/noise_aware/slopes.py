@@ -1,14 +1,14 @@
-r"""What is expected of slopes before a release speaks of them: `noise-aware`'s default prior.
+r"""What is expected of slopes before a release speaks of them: the default prior of `noise-aware`.
 
 Let F = U diag(λ) U' be the covariance of the features and v the variance of the response, both as
 the releases tell them. Along the axis u_k a slope c_k explains λ_k c_k² of v. The prior is
 
-    c_k ~ N(0, ρ v λ_k^(−1/2) / Σ_i λ_i^(1/2)),
+c_k ~ N(0, ρ v λ_k^(−1/2) / Σ_i λ_i^(1/2)),
 
 so that all slopes together are expected to explain ρ·v, an axis in proportion to the standard
 deviation of the features along it. Between a ridge, which expects the same slope everywhere, and a
-g-prior, which expects every axis to explain the same: on public tables the squares of least-squares
-slopes along axes fall about like λ^(−1/2), whatever the columns and their units
+g-prior, which expects every axis to explain the same: on public tables the squares of
+least-squares slopes along axes fall about like λ^(−1/2), whatever the columns and their units
 (`benchmarks/real_tables.py`). One scale for all slopes in the encoded columns, by contrast, is
 learnt from the axes where features vary much, and is then far too small for contrasts of
 near-collinear columns: their intervals were narrow, and wrong.
@@ -35,8 +35,7 @@ Array = NDArray[np.float64]
 SHARES = {0.02: 0.1, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
 """Values of ρ and how likely each is beforehand, against the others."""
 MOST_HIDDEN = 0.1
-"""Largest f: features of a study fill their ranges, or typical intervals, no better than that when
-nothing is known."""
+"""Largest f: how well features fill their (typical) ranges at best, when nothing is known."""
 LEAST_VARIANCE = 1e-6
 """Smallest λ: the square of the smallest spread, in half a range, that is told from none."""
 LEAST_SHARE = 0.02
