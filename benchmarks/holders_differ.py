@@ -26,8 +26,8 @@ Known exceptions:
 - With five holders of unequal sizes two or three of them tell nearly all; what does not differ is
   then up to 1.4 times as wide as if that were known.
 
-    python benchmarks/holders_differ.py [--quick] [--check] [--holders 5,10,30,131] [--runs 1.0]
-        [--workers 1]
+    python benchmarks/holders_differ.py [--quick] [--check] [--out DIR] [--holders 5,10,30,131]
+        [--runs 1.0] [--workers 1]
 
 The full grid takes about half an hour on one core; --quick half a minute.
 """
@@ -41,7 +41,7 @@ from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
-from frame import Bench, Table
+from frame import Bench
 from scipy import stats
 
 from tacit.analyst.collection import collect
@@ -232,31 +232,30 @@ class Bars:
         return (MOST_WIDTH_FEW if self.few else MOST_WIDTH)[compared]
 
 
-SHOWN = {"fits": "d"} | dict.fromkeys(MEASURES, ".1f") | dict.fromkeys(MOST_WIDTH, ".3f")
-
-
-def figures_of(cell: Cell) -> list[float | None]:
-    """A row of the table: fits, shares in per cent and ratios of widths."""
-    shares = [100 * float(np.mean(cell[name])) if cell.get(name) else None for name in MEASURES]
-    ratios = [float(np.mean(cell[name])) if cell.get(name) else None for name in MOST_WIDTH]
-    return [len(cell["average"]), *shares, *ratios]
+COLUMNS = {"J": "d", "differ": "<10", "sizes": "<8", "epsilon": "g", "fits": "d"}
+COLUMNS |= dict.fromkeys(MEASURES, ".1f%") | dict.fromkeys(MOST_WIDTH, ".3f")
 
 
 def missed_by(cell: Cell, bars: Bars) -> list[str]:
-    """Which bars a cell or a margin misses."""
+    """The measures whose bar is missed."""
     missed = []
     for measured in BANDS:
         values = cell.get(measured, [])
+        least, most = bars.band(measured)
         if values:
             low, high = limits(values)
-            least, most = bars.band(measured)
-            if high < least or low > most:
-                missed.append(measured)
-    for compared in MOST_WIDTH:
-        values = cell.get(compared, [])
-        if bars.margin and values and np.mean(values) > bars.most(compared):
-            missed.append(compared)
+            missed += [measured] if high < least or low > most else []
+    if bars.margin:
+        for compared in MOST_WIDTH:
+            values = cell.get(compared, [])
+            missed += [compared] if values and np.mean(values) > bars.most(compared) else []
     return missed
+
+
+def figures(cell: Cell) -> list[float | int | None]:
+    """Fits, and every measure's mean."""
+    means = [cell.get(name, []) for name in (*MEASURES, *MOST_WIDTH)]
+    return [len(cell["average"]), *(float(np.mean(m)) if m else None for m in means)]
 
 
 def together(cells: list[Cell]) -> Cell:
@@ -264,33 +263,24 @@ def together(cells: list[Cell]) -> Cell:
     return {name: [v for cell in cells for v in cell.get(name, [])] for name in names}
 
 
-FACTORS = ("J", "differ", "sizes", "epsilon")
-
-
-def show_cell(bench: Bench, table: Table, key: Key, cell: Cell) -> None:
-    """One row of the cells' table, and its bars."""
-    missed = missed_by(cell, Bars.of(key))
-    table.row(*key, *figures_of(cell), note=f"MISSED {', '.join(missed)}" if missed else "")
-    told = ", ".join(f"{name} {value}" for name, value in zip(FACTORS, key, strict=True))
-    bench.bar(": ".join([told, *missed]), met=not missed)
-
-
 def show_margins(bench: Bench, cells: dict[Key, Cell]) -> None:
-    """The margins, without faint cells, and their bars."""
-    table = bench.table("margins", {"margin": "<24"} | SHOWN)
-    cells = {key: cell for key, cell in cells.items() if not Bars.of(key).faint}
-    for places in ((0,), (1,), (2,), (3,), (0, 1), (0, 3)):
-        for level in dict.fromkeys(tuple(key[p] for p in places) for key in cells):
-            chosen = [c for key, c in cells.items() if tuple(key[p] for p in places) == level]
-            name = ", ".join(f"{FACTORS[p]} {v}" for p, v in zip(places, level, strict=True))
-            margin = together(chosen)
-            missed = missed_by(margin, Bars(few=places[0] == 0 and level[0] == 5, margin=True))
-            table.row(name, *figures_of(margin))
-            bench.bar(": ".join([name, *missed]), met=not missed)
+    """All cells with one level of one factor, or of J and another, but those that are faint."""
+    table = bench.table("margins", COLUMNS)
+    told = {key: cell for key, cell in cells.items() if not Bars.of(key).faint}
+    for places in ((0,), (1,), (2,), (3,), (0, 1), (0, 2), (0, 3)):
+        for level in dict.fromkeys(tuple(key[p] for p in places) for key in told):
+            chosen = [c for key, c in told.items() if tuple(key[p] for p in places) == level]
+            shown = dict(zip(places, level, strict=True))
+            cell = together(chosen)
+            bars = Bars(few=shown.get(0) == 5, margin=True)
+            missed = missed_by(cell, bars)
+            labels = [shown.get(0), *(str(shown.get(p, "")) for p in (1, 2)), shown.get(3)]
+            table.row(*labels, *figures(cell), note=", ".join(missed))
+            bench.bar(f"margin {' '.join(map(str, level))}: {missed or 'all'}", met=not missed)
 
 
 def main() -> None:
-    bench = Bench(__doc__, quick="equal sizes, few runs")
+    bench = Bench(__doc__, quick="J = 5 and 10, equal sizes, one epsilon, few runs")
     bench.option("--holders", default="5,10,30,131", help="values of J, with commas between")
     bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
     bench.option("--workers", type=int, default=1, help="processes that share the designs")
@@ -302,14 +292,15 @@ def main() -> None:
     designs = [Design(*place) for place in itertools.product(counts, KINDS, sizes)]
     share = 0.25 if options.quick else options.runs
     runs = [max(4, round(share * RUNS[design.holders])) for design in designs]
+    table = bench.table("cells", COLUMNS)
     cells: dict[Key, Cell] = {}
-    forms = ("d", "<11", "<9", "g")
-    table = bench.table("cells", dict(zip(FACTORS, forms, strict=True)) | SHOWN)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for some in pool.map(measure, designs, repeat(epsilons), runs):
             cells |= some
             for key, cell in some.items():
-                show_cell(bench, table, key, cell)
+                missed = missed_by(cell, Bars.of(key))
+                table.row(*key, *figures(cell), note=", ".join(missed))
+                bench.bar(f"{' '.join(map(str, key))}: {missed or 'all'}", met=not missed)
     show_margins(bench, cells)
     bench.finish()
 

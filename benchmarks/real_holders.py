@@ -1,7 +1,7 @@
 """Holders that differ, on real tables: sixteen airlines, and twelve stations in Beijing's air.
 
-The airlines are those of `tacit demo` (extra `demo`). The stations need --data, the file
-beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all
+The airlines are those of `tacit demo` (extra `demo`). The stations need --data, a folder
+with beijing_air_12sites.csv.gz (UCI Beijing Multi-Site Air Quality, CC BY 4.0; one CSV of all
 stations with a header): PM2.5, in µg/m³, on gases and weather, hours with a missing value left
 out.
 
@@ -14,7 +14,7 @@ alone, and all holders alike; and how often 90 % intervals of the first hold the
 model lets coefficients differ independently of each other. Stations' do not (that of O3 goes
 with that of TEMP, correlation −0.8), and at ε = 1 it shows.
 
-    python benchmarks/real_holders.py [--data beijing_air_12sites.csv.gz] [--epsilon 1,3] [--check]
+    python benchmarks/real_holders.py [--quick] [--check] [--out DIR] [--data DIR] [--epsilon 1,3]
 
 Bar (--check): own coefficients are nearer to the exact ones than those of holders taken to be
 alike.
@@ -28,10 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from frame import Bench, Table
+from frame import Bench
 
 import tacit
-from tacit.analyst.posterior.holders import Holders
 from tacit.demo import airlines
 from tacit.simulation import exact, simulate
 from tacit.study import Study
@@ -57,35 +56,27 @@ features = [
 
 
 def main() -> None:
-    bench = Bench(__doc__, quick="one budget")
-    bench.option("--data", type=Path, help="beijing_air_12sites.csv.gz")
+    bench = Bench(__doc__, quick="one epsilon")
+    bench.option("--data", type=Path, help="the folder of beijing_air_12sites.csv.gz")
     bench.option("--epsilon", default="1,3", help="budgets, with commas between")
     options = bench.options()
-    budgets = [float(part) for part in options.epsilon.split(",")][: 1 if options.quick else None]
-    tables = {
-        "between": bench.table("between", BETWEEN),
-        "own": bench.table("own", {"set": "<10", "epsilon": "g"} | dict.fromkeys(WAYS, ".2f")),
-    }
+    budgets = [float(part) for part in options.epsilon.split(",")]
+    sets: dict[str, tuple[Study, dict[str, pa.Table]]] = {}
     if airlines.is_available():
         with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-            study, rows = airline_tables(Path(folder))
-            for epsilon in budgets:
-                measure(bench, tables, "airlines", study_at(study, epsilon), rows)
+            sets["airlines"] = airline_tables(Path(folder))
     if options.data is not None:
-        rows = station_tables(options.data)
-        for epsilon in budgets:
-            measure(bench, tables, "stations", study_at(Study.from_toml(STATIONS), epsilon), rows)
+        path = options.data / "beijing_air_12sites.csv.gz"
+        sets["stations"] = Study.from_toml(STATIONS), station_tables(path)
+    fits = [
+        Fit(name, study, tables, epsilon)
+        for name, (study, tables) in sets.items()
+        for epsilon in budgets[: 1 if options.quick else None]
+    ]
+    for fit in fits:
+        show_between(bench, fit)
+    show_own(bench, fits)
     bench.finish()
-
-
-BETWEEN = {"set": "<10", "epsilon": "g", "coefficient": "<14", "average": ".2f"}
-BETWEEN |= {"sd between": ".2f", "from": ".2f", "to": ".2f", "I²": ".0f%", "exact sd": ".2f"}
-WAYS = ("drawn towards the average", "each alone", "all alike")
-
-
-def study_at(study: Study, epsilon: float) -> Study:
-    """The study with another budget, and the release's defaults that go with it."""
-    return Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
 
 
 def airline_tables(folder: Path) -> tuple[Study, dict[str, pa.Table]]:
@@ -105,31 +96,32 @@ def station_tables(path: Path) -> dict[str, pa.Table]:
     }
 
 
-def measure(
-    bench: Bench, shown: dict[str, Table], name: str, study: Study, tables: dict[str, pa.Table]
-) -> None:
-    """Publish, fit in three ways, and show."""
-    rng = np.random.default_rng(0)
-    releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
-    collection = tacit.collect(releases, allow_simulated=True)
-    posterior = tacit.fit(collection)
-    to = posterior.units("contrast")
-    truths, spread = exact_of(study, tables, to.matrix)
-    holders = posterior.holders(units="contrast")
-    rows = sum(table.num_rows for table in tables.values())
-    mean = posterior.mean("contrast")
-    for k, one in enumerate(holders.between):
-        figures = (mean[k], one.sd, one.low, one.high, one.inconsistency, spread[k])
-        shown["between"].row(name, study.epsilon, one.name, *figures)
-    bench.say(f"{name}: {len(tables)} holders, {rows:,} rows, epsilon {study.epsilon:g}")
-    large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
-    sizes, held = own_errors(collection, holders, truths, large)
-    shown["own"].row(name, study.epsilon, *sizes.values())
-    bench.say(f"90 % intervals of own coefficients hold {100 * held:.0f} % of the exact ones")
-    bench.bar(
-        f"{name}, epsilon {study.epsilon:g}: own coefficients nearer than all alike",
-        met=sizes[WAYS[0]] < sizes[WAYS[2]],
-    )
+class Fit:
+    """One set of holders at one ε: fitted, and from exact statistics."""
+
+    def __init__(
+        self, name: str, study: Study, tables: dict[str, pa.Table], epsilon: float
+    ) -> None:
+        self.name = name
+        self.epsilon = epsilon
+        study = Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
+        rng = np.random.default_rng(0)
+        releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
+        self.collection = tacit.collect(releases, allow_simulated=True)
+        self.posterior = tacit.fit(self.collection)
+        self.exact, self.spread = exact_of(study, tables, self.posterior.units("contrast").matrix)
+        self.large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
+
+
+def show_between(bench: Bench, fit: Fit) -> None:
+    """Every coefficient: average, sd between holders, and that of exact statistics."""
+    columns = {"coefficient": "<14", "average": ".2f", "sd between": ".2f", "5%": ".2f"}
+    columns |= {"95%": ".2f", "I2": ".0f%", "exact sd": ".2f"}
+    table = bench.table(f"{fit.name} at {fit.epsilon:g}", columns)
+    mean = fit.posterior.mean("contrast")
+    for k, one in enumerate(fit.posterior.holders(units="contrast").between):
+        spread = fit.spread[k]
+        table.row(one.name, mean[k], one.sd, one.low, one.high, one.inconsistency, spread)
 
 
 def exact_of(
@@ -160,19 +152,26 @@ def exact_of(
     return truths, np.sqrt(np.maximum(spread, 0.0))
 
 
-def own_errors(
-    collection: tacit.Collection, holders: Holders, truths: np.ndarray, large: np.ndarray
-) -> tuple[dict[str, float], float]:
-    """Median distance of large holders' own coefficients from exact ones, and coverage."""
-    alone = tacit.fit(collection, holders="separate").holders(units="contrast")
-    alike = tacit.fit(collection, holders="common").mean("contrast")
-    own = np.array([one.mean for one in holders.own])
-    low, high = (np.array([getattr(one, end) for one in holders.own]) for end in ("low", "high"))
-    each = np.array([one.mean for one in alone.own])
-    errors = dict(zip(WAYS, (own - truths, each - truths, alike - truths), strict=True))
-    sizes = {way: float(np.nanmedian(np.abs(error[large]))) for way, error in errors.items()}
-    known = np.isfinite(truths) & large[:, None]
-    return sizes, float(np.mean(((low <= truths) & (truths <= high))[known]))
+def show_own(bench: Bench, fits: list[Fit]) -> None:
+    """How far large holders' own coefficients lie from exact ones."""
+    ways = ("drawn to the average", "each alone", "all alike")
+    columns = {"holders": "<10", "epsilon": "g"} | dict.fromkeys(ways, ".2f") | {"held": ".0f%"}
+    table = bench.table("own", columns)
+    for fit in fits:
+        holders = fit.posterior.holders(units="contrast")
+        alone = tacit.fit(fit.collection, holders="separate").holders(units="contrast")
+        alike = tacit.fit(fit.collection, holders="common").mean("contrast")
+        own = [np.array([one.mean for one in both.own]) for both in (holders, alone)]
+        errors = [np.abs(values - fit.exact)[fit.large] for values in (*own, alike)]
+        sizes = [float(np.nanmedian(error)) for error in errors]
+        low, high = (np.array([getattr(one, e) for one in holders.own]) for e in ("low", "high"))
+        known = np.isfinite(fit.exact) & fit.large[:, None]
+        held = float(np.mean(((low <= fit.exact) & (fit.exact <= high))[known]))
+        table.row(fit.name, fit.epsilon, *sizes, held)
+        bench.bar(
+            f"{fit.name} at {fit.epsilon:g}: own coefficients are nearer than common ones",
+            met=sizes[0] < sizes[2],
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Real tables, where the line is not straight: what is lost, and how often intervals hold.
 
-Every file NAME.csv or NAME.csv.gz of a folder is a table of numbers without a header, response
-last. Public ranges are those of the data (`ranges`); or, beside them, each feature has a typical
-interval, mean ± √3 sd within its range, as a first stage finds it (`typical`). Columns that depend
-linearly on earlier ones are left out. δ = 1e-6, replace-one, everything else at its defaults.
+Every file NAME.csv or NAME.csv.gz of DIR/real, or of DIR where there is no such folder, is a table
+of numbers without a header, response last. Public ranges are those of the data (`ranges`); or,
+beside them, each feature has a typical interval, mean ± √3 sd within its range, as a first stage
+finds it (`typical`). Columns that depend linearly on earlier ones are left out. δ = 1e-6,
+replace-one, everything else at its defaults.
 
 Loss: (θ − b)'X'X(θ − b) over the variance that least squares b explains, both over the whole table;
 θ is the posterior mean from a release of the table. Median over runs, with the study's rows planned
@@ -19,10 +20,10 @@ Bars (--check), for each way to state ranges:
 - with planned rows no table with more than 1,000 rows loses over 2 % at ε = 100; the geometric
   mean over tables is no larger than without a plan at ε = 1, and 1.2 times smaller at ε = 10 (1.5
   times with typical intervals), less a tenth for chance; no table's loss rises with ε.
-- coverage over all tables lies between 86 and 94 % at each ε, predictive between 88 and 94.
+- over all tables, coefficients cover 86 to 94 % at each ε, predictions 88 to 94.
 - no table covers over five points less than HC3, with two standard errors of grace.
 
-python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
+    python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
 """
 
 import math
@@ -272,7 +273,8 @@ def main() -> None:
     bench.option("--runs", type=int, default=12)
     bench.option("--holders", type=int, default=1)
     options = bench.options()
-    paths = sorted(options.data.glob("*.csv")) + sorted(options.data.glob("*.csv.gz"))
+    folder = options.data / "real" if (options.data / "real").is_dir() else options.data
+    paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))
     populations = [load(path) for path in paths]
     runs = options.runs
     ways = WAYS

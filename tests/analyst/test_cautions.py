@@ -1,6 +1,7 @@
 """Sentences on single columns, and what the coefficients are coefficients of.
 
-Covers `tacit.analyst.cautions`, `tacit.analyst.posterior.estimand`.
+Covers `tacit.analyst.cautions`, `tacit.analyst.posterior.estimand`,
+`tacit.analyst.methods.noise_aware.verdict`.
 """
 
 import numpy as np
@@ -88,3 +89,11 @@ def test_the_estimand_is_told_in_words():
     assert whole.to_dict()["estimand"] in str(whole)
     bare = fitted(study_of(intercept=False), rows).summary()
     assert "not told without an intercept" in bare.estimand
+
+
+def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not():
+    rng = np.random.default_rng(6)
+    few = fitted(study_of(epsilon=0.3), table(rng, 100)).summary()
+    assert "too little to learn most coefficients" in few.caveat
+    nothing = table(rng, 20_000) | {"y": 0.3 * rng.normal(size=20_000)}
+    assert "too little" not in fitted(study_of(), nothing).summary().caveat

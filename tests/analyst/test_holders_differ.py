@@ -1,4 +1,8 @@
-"""Holders that differ: the model of spreads, what is read off it, and where it must say nothing."""
+"""Holders that differ: the model of spreads, what is read off it, and where it must say nothing.
+
+Covers `tacit.analyst.methods.noise_aware.spreads`, `tacit.analyst.methods.noise_aware.net`,
+`tacit.analyst.methods.noise_aware.outlying`, `tacit.analyst.methods.separate`.
+"""
 
 import math
 from dataclasses import replace

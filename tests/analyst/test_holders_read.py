@@ -1,5 +1,8 @@
 """What is read off a posterior about holders: tables, sentences, predictions, files, and
-refusals."""
+refusals.
+
+Covers `tacit.analyst.posterior.holders`, `tacit.analyst.report.differing`.
+"""
 
 import json
 from functools import cache

@@ -1,6 +1,7 @@
 """What is expected of slopes: shares of variance by axis, stated priors kept, no narrow lies.
 
-Covers `tacit.analyst.methods.noise_aware.slopes`.
+Covers `tacit.analyst.methods.noise_aware.slopes`, `tacit.analyst.methods.noise_aware.model`,
+`tacit.analyst.methods.noise_aware.residual`.
 """
 
 import numpy as np

@@ -7,8 +7,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from explorer import AWAY, FAULTS, LARGE, RANDOM, SMALL, Case, exhaust, label, wander
+from adversary import AWAY, FAULTS, Case
+from explorer import LARGE, RANDOM, SMALL, exhaust, label
 from old_sum import OldHolder
+from wander import wander
 
 from tacit.federation.secure_sum.holder import Holder
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from sites import changed, charges, make_site
-from sums import NAMES, Wire, grid_of, public_key, sites, summing
+from sums import NAMES, Wire, digests, grid_of, public_key, sites, summing
+from typer.testing import CliRunner
 
 from tacit.analyst.collection import collect
-from tacit.errors import PolicyError, ReleaseError, SignatureError
+from tacit.cli import app
+from tacit.errors import FederationError, PolicyError, ReleaseError, SignatureError
 from tacit.federation.client.answer import answer
 from tacit.federation.client.policy import Policy, telling
 from tacit.federation.client.requests import Requests
@@ -61,10 +63,6 @@ def test_a_sum_that_the_policy_names_by_its_hash_was_seen_by_a_person(sites):
 
 @pytest.mark.parametrize("approval", [True, False])
 def test_the_prompt_shows_every_key_as_a_fingerprint(sites, tmp_path, approval):
-    from typer.testing import CliRunner
-
-    from tacit.cli import app
-
     keys = {name: public_key(path.with_name("sign.key")) for name, path in sites.items()}
     peers = {name: key for name, key in keys.items() if name != "ash"}
     study = changed(secure_sum={"holders": keys, "least": 4, "colluding": 1})
@@ -179,6 +177,18 @@ def test_a_broken_request_is_named_and_the_others_are_decided(tmp_path):
     assert all("is left out" in text and "\n" not in text for text in complaints)
     assert requests.decide(requests.find(good.stem[:12]), "approved").decision == "approved"
     assert requests.ask(changed(epsilon=0.7)) == "waiting"
+    with pytest.raises(FederationError, match=r"no request in .* \(3 more cannot be read\)"):
+        requests.find(bad.stem)
+
+
+def test_the_list_of_requests_names_a_broken_one(tmp_path):
+    path = make_site(tmp_path, approval=True)
+    answer(study_toml(changed()), Policy.load(path))
+    (tmp_path / "requests" / "broken.json").write_text("{}")
+    shown = CliRunner().invoke(app, ["federate", "approve", str(path)])
+    assert shown.exit_code == 0
+    assert "'length-of-stay', epsilon = 1" in shown.stdout
+    assert "request broken.json is left out" in shown.stderr
 
 
 # A secure sum is signed by those who stayed.
@@ -256,6 +266,4 @@ def test_a_server_cannot_claim_another_vector_of_a_holder(sites):
     wire = Wire(sites, summing(sites))
     vectors = wire.until_masked()[2]
     claimed = vectors | {"ash": vectors["elm"]}
-    from sums import digests
-
     assert wire.say("ash", "agree", {"survivors": digests(claimed)}) == "SUM"

@@ -46,7 +46,7 @@ class Follower:
             if not is_log(log):
                 raise ReleaseError(
                     f"{str(log)!r} is not a release log that can be read: "
-                    "give what `tacit stream --log` writes"
+                    "give what `tacit stream` writes"
                 )
         self._method = method
         self._prior = prior

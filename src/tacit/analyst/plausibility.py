@@ -1,13 +1,11 @@
 r"""Plausibility: whether a release can be what it says, by bounds that everybody knows.
 
 The study fixes ‖x‖ ≤ X and |y| ≤ Y of every row, the release states n, and the sd σ of its noise
-follows from the budget. So, besides noise, with n rows in groups of any size,
-
-    0 ≤ S_ii,   tr S ≤ nX²,   |S_ik| ≤ nX²/2,   |z_i| ≤ nXY,   0 ≤ y'y ≤ nY²,   z_i² ≤ S_ii·y'y,
-
-no eigenvalue of S is negative or above nX², and the intercept's entry is n at most (n where every
-row enters whole). A holder who breaks a bound by more than noise can has made a mistake, or means
-harm: one such release would decide the fit. A poisoned release that keeps them all passes.
+follows from the budget. So, besides noise, n rows in groups of any size obey (C1) of
+docs/methods.md, no eigenvalue of S is negative or above nX², and the intercept's entry is n at most
+(n where every row enters whole). A holder who breaks a bound by more than noise can has made a
+mistake, or means harm: one such release would decide the fit. A poisoned release that keeps them
+all passes.
 
 Noise is Gaussian or, on its lattice, has lighter tails: beyond `reach`·σ it goes with probability
 exp(−reach²/2) at most. An eigenvalue of X'X moves by no more than 2√d·σ_o + reach·√2·σ_o, σ_o the

@@ -15,7 +15,7 @@ FOREIGN = "tacit"
 CORE = ("numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich")
 EXTRAS = {
     "sampling": (("jax", "arviz-stats"), "the sampled methods"),
-    "arviz": (("arviz-base", "arviz-stats"), "posteriors for ArviZ"),
+    "arviz": (("arviz",), "posteriors for ArviZ"),
     "plots": (("matplotlib",), "plots of a posterior, and pictures of a plan"),
     "sign": (("cryptography",), "signed releases"),
     "sklearn": (("scikit-learn",), "the scikit-learn estimator"),

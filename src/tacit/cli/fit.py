@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,10 @@ from tacit.cli.options import (
     TrustedKeys,
     WithoutImplausible,
 )
+
+if TYPE_CHECKING:
+    from tacit.analyst.collection import Collection
+    from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import PosteriorError
 
 Releases = Annotated[
@@ -93,6 +97,11 @@ def fit(
             collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
         )
     posterior.save(out)
+    _tell(posterior, collection, out, as_json=as_json)
+
+
+def _tell(posterior: "Posterior", collection: "Collection", out: Path, *, as_json: bool) -> None:
+    """Say what was inferred, from what, and what was left out."""
     overview = posterior.summary()
     if as_json:
         facts = {"posterior": str(out), "left_out": collection.left_out}

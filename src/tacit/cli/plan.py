@@ -141,7 +141,7 @@ def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list
     if fill is not None:
         filled = f"{fill:g} of their (typical) ranges"
     lines = [
-        "expected width of 90 % intervals, in user units (share of their variance due to noise)",
+        "expected width of 90 % intervals, in user units (share of variance due to privacy noise)",
         f"guessed: R² {r_squared:g}, and that features fill {filled}",
     ]
     if fill is None:

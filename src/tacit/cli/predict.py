@@ -12,28 +12,30 @@ if TYPE_CHECKING:
     from tacit.analyst.posterior.prediction import RowCounts
 
 
+Tables = Annotated[
+    list[str],
+    typer.Argument(help="Tables with the study's features: files, folders or patterns."),
+]
+Out = Annotated[Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")]
+ForHolder = Annotated[
+    str | None,
+    typer.Option(
+        help="Predict for this holder's own rows, or for a `new` holder; else for the average."
+    ),
+]
+Kept = Annotated[
+    list[str] | None,
+    typer.Option(help="A column to copy beside the predictions, such as an identifier; repeat it."),
+]
+
+
 def predict(
     posterior: PosteriorFile,
-    data: Annotated[
-        list[str],
-        typer.Argument(help="Tables with the study's features: files, folders or patterns."),
-    ],
-    out: Annotated[
-        Path, typer.Option(help="File for the predictions, ending in .parquet or .csv.")
-    ],
+    data: Tables,
+    out: Out,
     probability: Probability = 0.9,
-    holder: Annotated[
-        str | None,
-        typer.Option(
-            help="Predict for this holder's own rows, or for a `new` holder; else for the average."
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A column to copy beside the predictions, such as an identifier; repeat it."
-        ),
-    ] = None,
+    holder: ForHolder = None,
+    keep: Kept = None,
     *,
     as_json: Json = False,
 ) -> None:

@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tacit.cli.options import (
-    Dataset,
-    Delta,
-    Epsilon,
-    HolderName,
-    Json,
-    LedgerFile,
-    NewDataset,
-    SigningKey,
-    StudyFile,
-    confirmed,
-)
+from tacit.cli import options
 from tacit.cli.progress import rows_bar
 from tacit.cli.source import Asked, files_of, source_of
 from tacit.errors import ReleaseError
@@ -67,25 +56,25 @@ LocalDiagnostics = Annotated[
 
 
 def publish(
-    study: StudyFile,
-    holder: HolderName,
+    study: options.StudyFile,
+    holder: options.HolderName,
     out: Annotated[Path, typer.Option(help="File for the release.")],
     data: Tables = None,
     sql: Query = None,
     database: Database = None,
     spark_table: SparkTable = None,
     spark_master: SparkMaster = None,
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
     stage: Stage = "statistics",
-    sign: SigningKey = None,
+    sign: options.SigningKey = None,
     *,
     again: Again = False,
-    new_dataset: NewDataset = False,
+    new_dataset: options.NewDataset = False,
     local_diagnostics: LocalDiagnostics = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Publish a table's noisy statistics as one JSON file that may leave the house.
 
@@ -118,7 +107,7 @@ def publish(
         delta=delta,
         key=sign,
         again=again,
-        new_dataset=new_dataset or confirmed(book, paying),
+        new_dataset=new_dataset or options.confirmed(book, paying),
         diagnostics=diagnostics,
     )
     _save(release, out)

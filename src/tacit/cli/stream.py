@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import (
-    Dataset,
-    Delta,
-    Epsilon,
-    HolderName,
-    Json,
-    LedgerFile,
-    NewDataset,
-    SigningKey,
-    StudyFile,
-    confirmed,
-)
+from tacit.cli import options
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -50,26 +39,24 @@ PublishRest = Annotated[
 
 
 def stream(
-    study: StudyFile,
-    holder: HolderName,
+    study: options.StudyFile,
+    holder: options.HolderName,
     batch_rows: BatchRows,
     log: Annotated[Path, typer.Option(help="Release log: one line for each batch is added to it.")],
     source: Source = "-",
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    sign: SigningKey = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    sign: options.SigningKey = None,
     batches_per_person: BatchesPerPerson = 1,
     idle: Idle = None,
     *,
     publish_rest: PublishRest = False,
-    new_dataset: NewDataset = False,
-    as_json: Json = False,
+    new_dataset: options.NewDataset = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Publish rows as they arrive: each full batch becomes one line of the log.
-
-    Its rows are then forgotten.
+    """Publish rows as they arrive: each full batch is a line of the log, and is then forgotten.
 
     The guarantee is for each person whose rows are in one batch only: the whole stream then costs
     what one release costs, and the ledger is charged that once, when the first row is there. A
@@ -87,17 +74,15 @@ def stream(
 
     agreement = Study.load(study)
     book = Ledger(ledger or default_path())
-    path = None if source == "-" else Path(source)
+    path = _check_place(log, source, [study, book.path, *([sign] if sign else [])])
     paying = book.paying(dataset)
-    _check_place(log, (study, book.path, path, sign))
-    is_new = new_dataset or confirmed(book, paying)
+    is_new = new_dataset or options.confirmed(book, paying)
     say: Callable[[str], None] = (lambda _line: None) if as_json else typer.echo
     wipe_what_is_freed()
     with _stopping() as stopped:
-        text = Text(agreement, path, idle=idle, stopped=stopped)
         report = run_stream(
             agreement,
-            text,
+            Text(agreement, path, idle=idle, stopped=stopped),
             holder=holder,
             ledger=book,
             log=log,
@@ -115,11 +100,14 @@ def stream(
     typer.echo(json.dumps(_facts(report, log)) if as_json else _end(report, log))
 
 
-def _check_place(log: Path, read: tuple[Path | None, ...]) -> None:
-    if log.resolve() in {file.resolve() for file in read if file is not None}:
+def _check_place(log: Path, source: str, read: list[Path]) -> Path | None:
+    """The file that rows come from, or None for standard input; it must not be the log."""
+    path = None if source == "-" else Path(source)
+    if log.resolve() in {file.resolve() for file in [*read, *([path] if path else [])]}:
         raise ReleaseError(
             f"--log {str(log)!r} would be mixed with what is read: choose another file"
         )
+    return path
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def unknown_dataset(dataset: str, names: Sequence[str]) -> LedgerError:
     known = ", ".join(repr(name) for name in names[:3]) + (", …" if len(names) > 3 else "")  # noqa: PLR2004
     return LedgerError(
         f"this ledger knows the data set {known}, not {dataset!r}: nothing was paid; "
-        "use that name with --dataset, or say --new-dataset if the rows are of other persons"
+        "use that name, or say `new_dataset` if the rows are of other persons"
     )
 
 
@@ -52,7 +52,7 @@ def other_dataset(dataset: str, other: str) -> LedgerError:
     """The same study and holder were charged to another data set."""
     return LedgerError(
         f"this holder published this study from data set {other!r} already: nothing was paid; "
-        f"say --new-dataset if the rows of {dataset!r} are of other persons"
+        f"say `new_dataset` if the rows of {dataset!r} are of other persons"
     )
 
 
@@ -69,7 +69,7 @@ def still_missing(path: Path, count: int) -> str:
     """Mending left a gap."""
     return (
         f"the ledger {str(path)!r} still lacks {count} charges that were made: give the releases "
-        "they paid for as well, or say --accept-loss and lower the limit by what they may have "
+        "they paid for as well, or say `accept_loss` and lower the limit by what they may have "
         "spent"
     )
 

@@ -18,6 +18,16 @@ k^(−1/4). The constant 25 and the power 6 are those that lost least on the tab
 100 and three ways to state ranges; half or twice as much costs a few per cent.
 """
 
+import math
+from typing import TYPE_CHECKING
+
+from tacit.privacy.gaussian import mu_of
+from tacit.privacy.sensitivity import Weights, sensitivity
+from tacit.study.form import NEAR_SPHERE
+
+if TYPE_CHECKING:
+    from tacit.study.study import Study
+
 NOISE_COST = 25.0
 """How much noise costs against bias, from public tables."""
 TAIL = 6
@@ -49,3 +59,23 @@ def _slope(s: float, noise: float, longest: float) -> float:
     """Derivative of the cost."""
     bias = (1 - s / longest) ** TAIL / s**2
     return 2 * (NOISE_COST * noise) ** 2 * s - bias * (TAIL / (longest - s) + 2 / s)
+
+
+def affordable_radius(study: "Study") -> float:
+    """The radius that noise and bias make best for a study's planned rows."""
+    least = study.usual_row * (1.0 if study.is_anchored else NEAR_SPHERE)
+    most = (study.longest_row / least) ** 2
+    square = affordable(study.d * _planned_noise(study), most)
+    radius = study.longest_row if square >= most else least * math.sqrt(square)
+    return min(radius, study.most_entry) if study.widest > study.most_entry else radius
+
+
+def _planned_noise(study: "Study") -> float:
+    """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh."""
+    epsilon = study.epsilon if study.scales_share is None else study.stages[1]
+    one_row = sensitivity(1.0, 1.0, Weights(1.0), study.relation, study.release.average)
+    noise = one_row / mu_of(epsilon, study.delta)
+    if study.secure_sum is None:
+        return noise / math.hypot(*study.planned_rows)
+    shares = len(study.secure_sum.holders) / study.secure_sum.covering
+    return noise * math.sqrt(shares) / sum(study.planned_rows)

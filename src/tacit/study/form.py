@@ -1,11 +1,16 @@
 """What a study lets be published, and how: the release form, its defaults, and secure sums."""
 
-from typing import Annotated, Literal, Self
+import math
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from tacit.privacy.mechanism import Shape
+from tacit.privacy.sensitivity import Weights, free_square_weight, lever
 from tacit.records import Name, Record, at_most, must
+
+if TYPE_CHECKING:
+    from tacit.study.study import Study
 
 LARGEST_ENTRY = 4.0
 """Largest entry of an encoded row after shrinking for which a block of rows has its full size
@@ -102,3 +107,25 @@ class SecureSum(Record):
     def covering(self) -> int:
         """How many honest holders' shares of noise there are at least."""
         return self.least - self.colluding
+
+
+def weights_of(study: "Study") -> Weights:
+    """Weights of all parts of a study's release against X'X."""
+    radius = study.row_radius
+    ratio = radius / study.response_bound
+    average = study.release.average
+    is_free = (
+        study.relation == "replace-one"
+        and average == 1
+        and study.response_weight <= math.sqrt(2) * ratio
+    )
+    square = SQUARE_WEIGHT * ratio**2
+    if is_free:
+        square = free_square_weight(radius, study.response_bound, study.response_weight)
+    count = radius**2 * COUNT_WEIGHT * lever(study.relation, average)
+    return Weights(
+        response=study.response_weight,
+        square=square if study.response_square else 0.0,
+        count=count if study.count == "noisy" else 0.0,
+        eigenvalue=EIGENVALUE_WEIGHT if study.release.smallest_eigenvalue else 0.0,
+    )

@@ -18,26 +18,24 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from tacit import limits
 from tacit.errors import StudyError
 from tacit.html import facts_table
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, mu_of, split
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
-from tacit.privacy.sensitivity import Relation, Weights, free_square_weight, lever, sensitivity
+from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Record, at_most, explain
-from tacit.study.afford import affordable
+from tacit.study.afford import affordable_radius
 from tacit.study.columns import Feature, Response
 from tacit.study.form import (
-    COUNT_WEIGHT,
-    EIGENVALUE_WEIGHT,
     LARGEST_ENTRY,
     MOST_ENTRY,
     NEAR_SPHERE,
     NEAR_USUAL,
     RESPONSE_SHARE,
-    SQUARE_WEIGHT,
     Count,
     PlannedRows,
     ReleaseForm,
     SecureSum,
+    weights_of,
 )
 from tacit.study.rules import MOST_COLUMNS, check
 from tacit.study.terms import Product, Term, products_of
@@ -134,7 +132,7 @@ class Study(Record):
     @property
     def largest_entry(self) -> float:
         """Largest entry of an encoded row after shrinking, or `LARGEST_ENTRY` if that is more."""
-        return max(LARGEST_ENTRY, min(self.row_radius, self._widest))
+        return max(LARGEST_ENTRY, min(self.row_radius, self.widest))
 
     @property
     def most_entry(self) -> float:
@@ -142,12 +140,12 @@ class Study(Record):
         return MOST_ENTRY if self.release.average == 1 else LARGEST_ENTRY
 
     @property
-    def _widest(self) -> float:
+    def widest(self) -> float:
         """Largest entry of a row as it is."""
         return max((each.longest for each in self.products), default=1.0)
 
     @property
-    def _is_anchored(self) -> bool:
+    def is_anchored(self) -> bool:
         """Whether rows are kept from being short.
 
         By an intercept or, in a study with terms, by what stands in for it.
@@ -165,31 +163,11 @@ class Study(Record):
         """
         radius = self.release.row_radius
         if radius is None and self.planned_rows:
-            radius = self._affordable_radius
+            radius = affordable_radius(self)
         if radius is None:
-            radius = (NEAR_USUAL if self._is_anchored else NEAR_SPHERE) * self.usual_row
+            radius = (NEAR_USUAL if self.is_anchored else NEAR_SPHERE) * self.usual_row
             radius = max(radius, 1.0) if self.intercept else radius
         return min(radius, self.longest_row)
-
-    @property
-    def _affordable_radius(self) -> float:
-        """The radius that noise and bias make best for the planned rows (afford.py)."""
-        least = self.usual_row * (1.0 if self._is_anchored else NEAR_SPHERE)
-        most = (self.longest_row / least) ** 2
-        square = affordable(self.d * self._planned_noise, most)
-        radius = self.longest_row if square >= most else least * math.sqrt(square)
-        return min(radius, self.most_entry) if self._widest > self.most_entry else radius
-
-    @property
-    def _planned_noise(self) -> float:
-        """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh."""
-        epsilon = self.epsilon if self.scales_share is None else self.stages[1]
-        one_row = sensitivity(1.0, 1.0, Weights(1.0), self.relation, self.release.average)
-        noise = one_row / mu_of(epsilon, self.delta)
-        if self.secure_sum is None:
-            return noise / math.hypot(*self.planned_rows)
-        shares = len(self.secure_sum.holders) / self.secure_sum.covering
-        return noise * math.sqrt(shares) / sum(self.planned_rows)
 
     @property
     def whole_rows(self) -> bool:
@@ -210,7 +188,7 @@ class Study(Record):
         """
         if self.release.response_bound is not None:
             return self.release.response_bound
-        if self._is_anchored:
+        if self.is_anchored:
             return 1.0
         bound = RESPONSE_SHARE * self.row_radius / self.usual_row
         if self.planned_rows:
@@ -249,32 +227,10 @@ class Study(Record):
             self.d,
             self.row_radius,
             self.response_bound,
-            self._weights,
+            weights_of(self),
             self.relation,
             self.release.noise,
             self.release.average,
-        )
-
-    @property
-    def _weights(self) -> Weights:
-        """Weights of all parts against X'X."""
-        radius = self.row_radius
-        ratio = radius / self.response_bound
-        average = self.release.average
-        is_free = (
-            self.relation == "replace-one"
-            and average == 1
-            and self.response_weight <= math.sqrt(2) * ratio
-        )
-        square = SQUARE_WEIGHT * ratio**2
-        if is_free:
-            square = free_square_weight(radius, self.response_bound, self.response_weight)
-        count = radius**2 * COUNT_WEIGHT * lever(self.relation, average)
-        return Weights(
-            response=self.response_weight,
-            square=square if self.response_square else 0.0,
-            count=count if self.count == "noisy" else 0.0,
-            eigenvalue=EIGENVALUE_WEIGHT if self.release.smallest_eigenvalue else 0.0,
         )
 
     def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:

@@ -22,7 +22,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 from scipy.special import eval_legendre
 
 from tacit.records import Name, Record, at_most
@@ -54,7 +53,9 @@ class Factor(Record):
 
     @classmethod
     def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+        cls,
+        schema: Any,  # noqa: ANN401 - pydantic's own
+        handler: GetJsonSchemaHandler,
     ) -> JsonSchemaValue:
         """In a JSON schema: a name, or the fields."""
         return {"anyOf": [{"type": "string"}, handler(schema)]}

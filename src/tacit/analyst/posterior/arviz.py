@@ -1,5 +1,6 @@
 """The posterior as ArviZ takes it: an InferenceData before its version 1, a DataTree since."""
 
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -24,8 +25,9 @@ def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> Any:  # noqa
     dims = {"coefficient": ["term"]}
     facts = {"method": posterior.method, "units": units, "study": posterior.study.hash}
     if _takes_inference_data():
-        from arviz import from_dict as inference_data
-
+        with warnings.catch_warnings():  # it announces its own future whenever it is imported
+            warnings.simplefilter("ignore", FutureWarning)
+            from arviz import from_dict as inference_data
         return inference_data(posterior=group, coords=coords, dims=dims, posterior_attrs=facts)
     try:
         from arviz_base import from_dict as data_tree

@@ -26,7 +26,7 @@ class Verdict(Enum):
     POINT = "A point estimate: this method has no posterior, so there is no interval."
     CONVERGED = "Converged: every R-hat is below 1.01 and every effective size above 400."
     TOO_SHORT = (
-        "Not converged, too short: run more draws (--draws, --warmup) "
+        "Not converged, too short: run more draws and warm-up "
         "until every effective size exceeds 400."
     )
     STUCK = (

@@ -104,12 +104,14 @@ class Requests:
 
     def find(self, start: str) -> Request:
         """The one request whose study's hash, or name, begins so."""
-        matching = [request for request in self.every() if start and _begins(request, start)]
+        requests, complaints = self._scan()
+        matching = [request for request in requests if start and _begins(request, start)]
         if len(matching) != 1:
             count = f"{len(matching)} requests" if matching else "no request"
+            unread = f" ({len(complaints)} more cannot be read)" if complaints else ""
             raise FederationError(
-                f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: "
-                "give more letters of its hash"
+                f"{count} in {str(self.folder)!r}{unread} for a study that begins with "
+                f"{start!r}: give more letters of its hash"
             )
         return matching[0]
 
