@@ -2,7 +2,8 @@
 
     python benchmarks [--quick] [--check] [--data DIR] [NAME ...]
 
-`accuracy`, `real_holders` and `real_tables` need the UCI files in DIR and are left out without it. With --quick nothing is kept.
+`accuracy`, `real_holders` and `real_tables` need the UCI files in DIR and are left out without it.
+With --quick nothing is kept.
 """
 
 import argparse
