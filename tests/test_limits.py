@@ -105,6 +105,10 @@ STUDIES = {
     "names": ("".join(f"a{k} = 1\n" for k in range(60_000)), "named values or lists"),
     "values": (HEAD + f"a = {[1] * 300_000}", "has at most 60,000 values"),
     "holders": (holders(1001), "secure_sum.holders: must have at most 1,000 entries"),
+    "planned rows": (
+        f"planned_rows = {[1] * 5000}\n" + HEAD,
+        "planned_rows: must have at most 1,000 entries",
+    ),
     "a word": ("a" * 1_000_000, "not valid TOML"),
     "quotes": ('"' * 1_000_000, "not valid TOML"),
     "escapes": ('a = "' + "\\\\" * 500_000, "not valid TOML"),

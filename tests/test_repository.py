@@ -1,4 +1,4 @@
-"""The files around the package: one name, one version, no host, and figures that were recorded.
+"""The files around the package: one version, no host, and figures that were recorded.
 
 Covers pyproject.toml, CITATION.cff, CHANGELOG.md, constraints.txt, .ci/run, .github/ and
 docs/figures.py, benchmarks/frame.py.
@@ -20,38 +20,12 @@ import tacit
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-FOREIGN = re.compile(r"pip install (?:-\S+ )*['\"]?tacit(?![-\w])|(?<![\w.-])tacit\[")
-"""The name of another project's distribution, in a command or with an extra."""
 BENCHMARKS = sorted(
     path
     for path in (REPOSITORY / "benchmarks").glob("*.py")
     if path.stem != "__main__" and "__main__" in path.read_text(encoding="utf-8")
 )
 RESULTS = sorted((REPOSITORY / "benchmarks" / "results").glob("*.json"))
-
-
-def texts():
-    """Every document and script that tells somebody what to install."""
-    roots = ("docs", "notebooks", "benchmarks", "experiments", ".github", "src")
-    files = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "SECURITY.md"]
-    for root in roots:
-        files += (REPOSITORY / root).rglob("*")
-    kinds = {".md", ".py", ".ipynb", ".yml", ".toml", ".in", ".html"}
-    return [path for path in files if path.suffix in kinds and "__pycache__" not in path.parts]
-
-
-def test_the_pattern_knows_the_foreign_name():
-    for text in ("pip install tacit", "pip install 'tacit[flower]'", "needs tacit[plots]"):
-        assert FOREIGN.search(text)
-    for text in ("pip install tacit-dp", "pip install 'tacit-dp[sql]'", "pip install -e ."):
-        assert not FOREIGN.search(text)
-
-
-def test_nobody_is_sent_to_another_projects_distribution():
-    paths = texts()
-    wrong = [path for path in paths if FOREIGN.search(path.read_text(encoding="utf-8"))]
-    assert not wrong
-    assert len(paths) > 100
 
 
 def test_the_version_is_one():

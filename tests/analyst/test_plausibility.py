@@ -1,4 +1,7 @@
-"""Covers analyst/plausibility.py: releases that cannot be what they say, and honest ones."""
+"""Releases that cannot be what they say, and honest ones.
+
+Covers `tacit.analyst.plausibility`.
+"""
 
 import json
 
