@@ -4,7 +4,7 @@ Documents of every kind that crosses a wall are made by the real code, broken in
 (mutations.py), and read by the real readers: studies, releases, releases of scales, lines of a
 stream's log, a site's policy and stored requests, messages between server and sites, and all five
 rounds of a secure sum. Document k of a kind is the same in every run. A study that is accepted must
-also give its noise, its hash, and itself again from its own file.
+also give its noise, its words, and itself again with defaults written out and from its own file.
 
 The run is cut into parts of 5,000 documents, each in a process of its own that ends with it; a part
 that is done is kept in --folder, and a run that was interrupted goes on with the next.
@@ -36,6 +36,7 @@ from flwr.app import ConfigRecord, RecordDict
 from frame import Bench, peak_memory
 from mutations import VALUES, mutated_text, mutated_value
 
+from tacit.cli.study import words
 from tacit.demo.hospitals import STUDY, patients
 from tacit.errors import TacitError
 from tacit.federation import wire
@@ -105,6 +106,7 @@ def studies() -> list[Study]:
         {"release": {"average": 4, "noise": "triangular"}},
         {"release": {"smallest_eigenvalue": True, "response_square": False}},
         {"scales_share": 0.2, "missing": "impute"},
+        {"planned_rows": [12_000, 800], "release": {}},
         {"secure_sum": {"holders": keys, "least": 4, "colluding": 1}, "release": {}},
     ]
     return [plain, formula, *(Study.from_document(document | change) for change in changes)]
@@ -297,13 +299,24 @@ def _read_message(content: RecordDict) -> object:
 # The run.
 
 
+def use(study: Study) -> None:
+    """What everybody does with a study that was accepted."""
+    study.mechanism()
+    if study.secure_sum is not None:
+        study.summed(len(study.secure_sum.holders))
+    if study.scales_share is not None:
+        study.scales_mechanism()
+    words(study)
+    for same in (study.resolved(), Study.from_toml(study_toml(study))):
+        assert same.hash == study.hash  # noqa: S101
+
+
 def judge(read: Callable[[Any], object], document: Any) -> str:  # noqa: ANN401
     """What came of a document: "accepted", "refused", or an error that must not be."""
     try:
         value = read(document)
         if isinstance(value, Study):
-            value.mechanism()
-            assert Study.from_toml(study_toml(value)).hash == value.hash  # noqa: S101
+            use(value)
     except TacitError as error:
         return "refused" if "\n" not in str(error) else "refused in several lines"
     except BaseException as error:  # noqa: BLE001 - anything else is what is looked for

@@ -2,8 +2,8 @@
 
 import time
 import unicodedata
-from collections.abc import Sized
-from typing import Annotated
+from collections.abc import Mapping, Sized
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,13 @@ class Record(BaseModel):
     """A frozen record of plain values that refuses fields it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The record with some fields changed; what was worked out from the others is forgotten."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in set(vars(copy)) - set(type(copy).model_fields):
+            del vars(copy)[name]
+        return copy
 
 
 def at_most(most: int) -> BeforeValidator:

@@ -626,3 +626,27 @@ def test_demo_touches_nothing_that_exists(tacit, house, out, reason):
     before = {name: (house / name).read_bytes() for name in files(house)}
     assert reason in refused(tacit("demo", "--out", out))
     assert {name: (house / name).read_bytes() for name in files(house)} == before
+
+
+@pytest.mark.parametrize("name", ['my "study"', "a'b", "tab \\ end", "[release]", "é = 1 # no"])
+def test_a_new_study_holds_what_it_was_given(tacit, house, name):
+    """Values are written as values: no name can become another field of the file."""
+    columns = ("--columns", f"{name}:18..100", "--columns", f"x{name}:a|{name}")
+    options = ("--response", "days:0..30", "--name", name, "--out", "new.toml")
+    code, _, err = tacit("study", "new", *options, *columns)
+    assert (code, err) == (0, "")
+    study = Study.load(house / "new.toml")
+    assert (study.name, study.epsilon, study.delta) == (name, 1.0, 1e-6)
+    assert [feature.name for feature in study.features] == [name, f"x{name}"]
+    assert study.features[1].levels == ("a", name)
+
+
+def test_a_new_study_from_a_formula_holds_its_terms(tacit, house):
+    formula = "log(days) ~ 0 + age:sex + poly(age, 2)"
+    columns = ("--columns", "age:18..100", "--columns", "sex:female|male")
+    options = ("--response", "days:1..30", "--formula", formula, "--out", "new.toml")
+    assert tacit("study", "new", *options, *columns)[0] == 0
+    described = {"days": (1, 30), "age": (18, 100), "sex": ["female", "male"]}
+    expected = Study.from_formula(formula, described, epsilon=1.0, delta=1e-6, name="my-study")
+    assert Study.load(house / "new.toml").hash == expected.hash
+    assert f"from the formula {formula}\n" in (house / "new.toml").read_text(encoding="utf-8")

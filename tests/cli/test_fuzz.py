@@ -373,7 +373,7 @@ def publish_file(house, name, content):
     code, out, err = tacit(house, "publish", *arguments)
     left = {path.name for path in house.rglob("*") if path.is_file()} - {"study.toml", name}
     if code == 0:
-        assert left == {"north.json", "ledger.db"}
+        assert left == {"north.json", "ledger.db", "ledger.db.head"}
         Release.load(house / "north.json")
     else:
         one_sentence(code, out, err)

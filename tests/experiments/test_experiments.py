@@ -182,7 +182,7 @@ def test_pictures_name_their_noise_and_tick_every_epsilon(out):
 
 
 def test_published_samplers_stand_for_their_methods_as_published(out):
-    table = (out / "tables" / "simulated-as-published.md").read_text().splitlines()[-3]
+    table = (out / "tables" / "simulated-as-published.md").read_text().splitlines()[-1]
     published = column(
         out,
         "simulated",
@@ -315,6 +315,20 @@ def test_both_samplers_of_normal_x_are_diagnosed(out):
     assert rhat["gradient"] < 1.02
     assert rhat["gradient"] < rhat["metropolis"]
     assert np.all(columns["smallest_error"] <= columns["largest_error"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["audit", "runtimes", "simulated", "one", "mmd", "real"])
+def test_the_quick_version_of_each_ends_within_five_minutes(out, name, tmp_path):
+    """On two cores, as `python -m experiments NAME --quick`; real on a made set."""
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", name, "--quick", "--out", tmp_path, "--data", out],
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert list((tmp_path / "tables").glob("*.md"))
 
 
 # Small parts.

@@ -49,7 +49,7 @@ FEATURES = {
         "features": [{"name": "x0", "range": [-1e4, 1e4], "typical": [-1.0, 1.0]}],
     },
     "one term": {"features": numeric(1), "terms": [term(8, 1)]},
-    "six factors": {"features": numeric(6), "terms": [term(8, 6)]},
+    "six factors": {"features": numeric(6), "terms": [term(2, 6)]},
     "uncentred": {"features": numeric(6, 0.0, 1e-3), "terms": [term(8, 6, centred=False)]},
 }
 """What is encoded."""
@@ -240,7 +240,7 @@ def test_simulated_noise_does_not_depend_on_how_parts_are_grouped():
 
 
 def test_a_default_radius_that_is_too_small_is_refused():
-    fields = FEATURES["six factors"] | {"epsilon": 1.0, "delta": 1e-6, "intercept": False}
+    fields = FEATURES["uncentred"] | {"epsilon": 1.0, "delta": 1e-6, "intercept": False}
     with pytest.raises(StudyError, match=r"release.row_radius would be below 0.001 by default"):
         Study.from_document({"name": "s", "response": {"name": "y", "range": [0, 1]}} | fields)
     stated = accepted(**fields, release={"row_radius": 1e-3})

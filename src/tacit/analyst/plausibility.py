@@ -71,7 +71,7 @@ def check_plausible(documents: Sequence[Published]) -> None:
             raise ReleaseError(
                 f"the release of {document.holder!r} is implausible: {doubt}, which neither rows "
                 "of its study nor noise explain; ask that holder, or leave the release out "
-                "(--without-implausible, without_implausible=True)"
+                "(without_implausible=True)"
             )
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share, and `--quiet`, which all of them have."""
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand
 from typer.models import CommandInfo
 
 if TYPE_CHECKING:
@@ -68,21 +69,34 @@ AllowSimulated = Annotated[
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
+def _only_quiet(
+    quiet: Annotated[  # noqa: FBT002 - an option
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            show_default=False,
+            help="Say nothing but errors: no progress, no result (other than --json).",
+        ),
+    ] = False,
+) -> None:
+    """Carry the option `--quiet`, which typer makes of it as it makes all others."""
+
+
+@functools.cache
+def _quiet_option() -> Any:  # noqa: ANN401 - typer's own class, whose place changes with its version
+    probe = typer.Typer(add_completion=False)
+    probe.command()(_only_quiet)
+    options = typer.main.get_command(probe).params
+    return next(option for option in options if option.name == "quiet")
+
+
 class QuietCommand(TyperCommand):
     """A command that can be told to say nothing but errors, and the JSON that was asked for."""
 
     def __init__(self, *arguments: Any, **fields: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(*arguments, **fields)
-        text = "Say nothing but errors: no progress, no result (other than --json)."
-        self.params.append(
-            TyperOption(
-                param_decls=["--quiet", "-q"],
-                is_flag=True,
-                default=False,
-                show_default=False,
-                help=text,
-            )
-        )
+        self.params.append(_quiet_option())
 
     def invoke(self, ctx: "click.Context") -> Any:  # noqa: ANN401 - what the command returns
         """Run the command, its words going nowhere where it is to be quiet."""

@@ -49,6 +49,7 @@ Count = Literal["exact", "noisy", "withheld", "public"]
 PlannedRows = Annotated[
     tuple[Annotated[int, Field(ge=1, le=MOST_PLANNED)], ...],
     Field(strict=False, max_length=MOST_HOLDERS),
+    at_most(MOST_HOLDERS),
 ]
 """Each holder's number of rows, as far as it is planned."""
 PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{43}=$")]

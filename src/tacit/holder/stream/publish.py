@@ -22,7 +22,7 @@ from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import BLOCK_ROWS
 from tacit.holder.ledger import Ledger
-from tacit.holder.perturb import privatise
+from tacit.holder.perturb import privatise, rehearse
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.stream.ledger import (
     Batch,
@@ -36,7 +36,6 @@ from tacit.holder.stream.ledger import (
 )
 from tacit.holder.stream.log import LogFile, open_log
 from tacit.privacy.gaussian import epsilon_of, mu_of
-from tacit.privacy.noise import check_sampler
 from tacit.release import Release
 from tacit.release.document import check_holder
 from tacit.release.log import Entry
@@ -97,7 +96,7 @@ def stream(
     source: Source = batches if isinstance(batches, Text) else Handed(batches, study)
     terms = Terms(batch_rows, batches_per_person, source.name)
     charge = _stream_charge(study, purpose, batches_per_person)
-    check_sampler()
+    sign(rehearse(study, purpose)).to_json()
     with open_log(log) as file:
         progress = find_stream(ledger, charge, terms)
         if progress is None:
@@ -110,6 +109,12 @@ def stream(
         run.take_up(source)
         run.publish_all(source, publish_rest=publish_rest)
     return run.report
+
+
+def _forget_product(height: int, rows: int) -> None:
+    """Multiply zeros of the same shape: the library keeps what it multiplied last."""
+    blank = np.zeros((height, rows))
+    blank @ blank.T
 
 
 def _stream_charge(study: Study, purpose: Purpose, batches_per_person: int) -> Charge:
@@ -176,8 +181,7 @@ class _Run:
 
     def _add(self, rows: pa.RecordBatch) -> None:
         self.partial += statistics_of(self.study, [rows])
-        blank = np.zeros((self.study.d + 1, min(rows.num_rows, BLOCK_ROWS)))
-        blank @ blank.T  # the matrix product keeps what it worked on last: let that be zeros
+        _forget_product(self.study.d + 1, min(rows.num_rows, BLOCK_ROWS))
 
     def _publish(self, place: Place | None) -> None:
         """Noise, ledger, log, in this order; then nothing of the batch is left but its release."""
