@@ -273,21 +273,27 @@ def test_the_order_of_holders_does_not_matter():
     assert_allclose(first.differing.locations[5], other.differing.locations[0], atol=1e-6)
 
 
-def test_a_profile_is_the_likelihood_of_the_model():
-    """τ_k moved along its profile, and the model solved anew there, agree up to a constant."""
+@pytest.mark.parametrize("holders", [4, 9], ids=["fewer than 2d", "more than 2d"])
+def test_a_profile_is_the_likelihood_of_the_model(holders):
+    """τ moved along its profiles, and the model solved anew there, agree up to a constant."""
     _, _, evidence = simulated(
-        np.random.default_rng(2), np.array([0.1, 0.05]), holders=6, rows=500, noise=10.0
+        np.random.default_rng(2), np.full(3, 0.1), holders=holders, rows=500, noise=10.0
     )
-    pilot = net.pilot_of(evidence, Prior.weak(2), 0.06)
-    grams = replace(pilot.facts.grams, own_variance=np.zeros((6, 2, 2)))  # which D enters too
-    model = net.Model(replace(pilot.facts, grams=grams), net.PILOT_SHARE, spread=pilot.spread)
+    pilot = net.pilot_of(evidence, Prior.weak(3), 0.06)
+    grams = replace(pilot.facts.grams, own_variance=np.zeros((holders, 3, 3)))  # D enters it too
+    facts = replace(pilot.facts, grams=grams)
+    model = net.Model(facts, net.PILOT_SHARE, spread=np.array([0.01, 0.02, 0.003]))
+    profile = net.Profile.of(model, model.solve(0.06))
     tau = np.array([0.0, 0.02, 0.1, 0.3])
-    profile = net.Profile.of(model, model.solve(0.06)).likelihood(1, tau)
-    direct = []
-    for value in tau:
-        model.spread = np.array([pilot.spread[0], value**2])
-        direct.append(model.solve(0.06).node.log_weight)
-    assert_allclose(profile - profile[0], np.array(direct) - direct[0], rtol=1e-6)
+    for k in (1, 0):  # the second profile from where the first has moved to
+        along = profile.likelihood(k, tau)
+        direct = []
+        for value in tau:
+            model.spread = profile.spread.copy()
+            model.spread[k] = value**2
+            direct.append(model.solve(0.06).node.log_weight)
+        assert_allclose(along - along[0], np.array(direct) - direct[0], rtol=1e-6)
+        profile.move(k, 0.05**2)
 
 
 # A holder far from the others.

@@ -191,3 +191,12 @@ def test_an_outlying_holder_is_named_in_the_summary_and_the_report():
     assert "left out of the average: wrong." in found.summary().caveat
     assert "left out of the average: wrong." in report(found)
     assert_allclose(found.mean(), fitted(alike=True).mean(), atol=2 * fitted(alike=True).sd().max())
+
+
+def test_a_plot_by_holder():
+    axes = posterior().plot_holders("age")
+    assert [label.get_text() for label in axes.get_yticklabels()] == sorted(SLOPES, key=SLOPES.get)
+    with pytest.raises(PosteriorError, match="name must be one of age"):
+        posterior().plot_holders("height")
+    with pytest.raises(PosteriorError, match="no spread of holders"):
+        fitted("common").plot_holders("age")

@@ -2,7 +2,7 @@
 attenuation.
 
 Covers `tacit.analyst.methods.noise_aware`, `tacit.analyst.methods.gram`,
-`tacit.analyst.methods.quadrature`, `tacit.analyst.prior`.
+`tacit.analyst.methods.quadrature`, `tacit.analyst.prior`, `tacit.analyst.prior_file`.
 
 Covers also `tacit.analyst.methods.noise_aware.model`, `tacit.analyst.methods.noise_aware.profile`,
 `tacit.analyst.methods.noise_aware.residual`, `tacit.analyst.methods.noise_aware.verdict`.

@@ -175,7 +175,7 @@ class TestRefusals:
 
 class TestPriorFile:
     def test_a_table_overrides_the_named_prior(self, tmp_path):
-        from tacit.analyst.prior import load_prior
+        from tacit.analyst.prior_file import load_prior
 
         path = tmp_path / "prior.toml"
         path.write_text(
@@ -197,7 +197,7 @@ class TestPriorFile:
         ],
     )
     def test_wrong_tables_get_one_sentence(self, tmp_path, text, complaint):
-        from tacit.analyst.prior import load_prior
+        from tacit.analyst.prior_file import load_prior
 
         path = tmp_path / "prior.toml"
         path.write_text(text, encoding="utf-8")

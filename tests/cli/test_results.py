@@ -222,7 +222,7 @@ def test_predict_for_a_holder(tacit, house, three):
 def test_plan_takes_a_spread(tacit):
     rows = ("--rows", "6000,9000,4000", "--json")
     widths = []
-    for spread in ((), ("--spread", "0.05")):
+    for spread in ((), ("--spread", "0.1")):
         code, out, _ = tacit("plan", "study.toml", *rows, *spread)
         assert code == 0
         widths.append(json.loads(out)["forecasts"][0]["widths"]["age"])

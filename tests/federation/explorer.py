@@ -14,10 +14,11 @@ own past alone, so for each holder all that it can be brought to are found once,
 import itertools
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from adversary import SESSION, Adversary, Case, Memory, Question, answered, study_of, violation
+from old_sum import OldHolder
 from wander import wander
 
 
@@ -225,7 +226,7 @@ def label(case):
     return f"J={case.holders} m={case.least} t={case.colluding} c={case.bad}"
 
 
-def main(histories=3000):
+def main(histories=1000):
     """Explore everything, and say what was found."""
     totals = [0, 0, 0]
     for case in SMALL + LARGE:
@@ -238,7 +239,13 @@ def main(histories=3000):
             f"{count.unmasked} sums, {len(count.violations)} violations"
         )
     say(f"in all: {totals[0]} histories, {totals[1]} questions, {totals[2]} sums")
-    for case in RANDOM:
+    say_random(RANDOM, histories)
+    say("the same of the old holder, in which there is something to find:")
+    say_random([replace(case, kind=OldHolder) for case in RANDOM], histories)
+
+
+def say_random(cases, histories):
+    for case in cases:
         walks = [wander(case, seed, 15 * case.holders) for seed in range(histories)]
         broken = sum(reason is not None for reason, _ in walks)
         sums = sum(unmasked for _, unmasked in walks)

@@ -106,7 +106,10 @@ def test_a_formulas_study_gives_all_files_too(tmp_path):
 
 def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):
     grid = LocalGrid({k: site(tmp_path, holder) for k, holder in enumerate(HOLDERS[:2])})
-    first, second = (gather(grid, inquiry(least=2)) for _ in range(2))
+    first, second = (
+        [standing.document.to_json() for standing in gather(grid, inquiry(least=2))]
+        for _ in range(2)
+    )
     assert first == second
     assert [len(charges(tmp_path / holder / "holder.toml")) for holder in HOLDERS[:2]] == [1, 1]
 

@@ -27,9 +27,9 @@ class Habits:
             return tuple(rng.sample(case.names, rng.randint(case.least, case.holders)))
 
         likes = {
-            "faults": rng.choice((0.0, 0.2, 0.5)),
+            "faults": rng.choice((0.0, 0.4, 0.5)),
             "tricks": rng.choice((0.0, 0.5, 1.0)),
-            "surprise": rng.choice((0.0, 0.02, 0.2)),
+            "surprise": rng.choice((0.0, 0.0, 0.02, 0.2)),
             "sharers": (case.names, some(), some()),
             "survivors": cls.stories(rng, case, some),
         }
@@ -39,7 +39,7 @@ class Habits:
     def stories(rng, case, some):
         """Mostly one story for all; in some histories others for some or all."""
         common = some()
-        other = rng.choice((0.0, 0.0, 0.3, 1.0))
+        other = rng.choice((0.0, 0.0, 0.0, 0.5))
         return {name: some() if rng.random() < other else common for name in case.honest}
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.privacy.layout import PartName
-from tacit.privacy.mechanism import Noise
-from tacit.study import Study
+if TYPE_CHECKING:  # chains are also run where there are NumPy, SciPy and jax alone
+    from tacit.privacy.layout import PartName
+    from tacit.privacy.mechanism import Noise
+    from tacit.study import Study
 
 Array = NDArray[np.float64]
 
@@ -41,8 +42,8 @@ class Evidence:
     @classmethod
     def of(
         cls,
-        study: Study,
-        noise: Sequence[Noise] | None,
+        study: "Study",
+        noise: "Sequence[Noise] | None",
         *,
         grams: ArrayLike,
         moments: ArrayLike,
@@ -108,14 +109,14 @@ def _array(values: ArrayLike | None) -> Array | None:
     return None if values is None else np.asarray(values, dtype=float)
 
 
-def _known_sds(noise: Sequence[Noise] | None, part: PartName, holders: int) -> Array:
+def _known_sds(noise: "Sequence[Noise] | None", part: "PartName", holders: int) -> Array:
     """Noise sd of a part that every release holds."""
     if noise is None:
         return np.zeros(holders)
     return np.array([getattr(each, part) for each in noise], dtype=float)
 
 
-def _sds(noise: Sequence[Noise] | None, part: PartName, holders: int) -> Array | None:
+def _sds(noise: "Sequence[Noise] | None", part: "PartName", holders: int) -> Array | None:
     """Noise sd of a part that releases may leave out, or give without noise."""
     if noise is not None and getattr(noise[0], part) is None:
         return None

@@ -16,7 +16,8 @@ from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
-from tacit.analyst.prior import Prior, load_prior, prior_named
+from tacit.analyst.prior import Prior, prior_named
+from tacit.analyst.prior_file import load_prior
 from tacit.errors import MethodError, PriorError, ReleaseError
 from tacit.release import Release
 from tacit.study import Study

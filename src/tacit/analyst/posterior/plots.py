@@ -70,6 +70,36 @@ def plot_forest(
     return axes
 
 
+def plot_holders(
+    posterior: Posterior, name: str, ax: "Axes | None", probability: float, units: UnitsName
+) -> "Axes":
+    """One coefficient holder by holder, over the average holder's interval and a new one's."""
+    holders = posterior.holders(probability, units)
+    if holders is None or not holders.between:
+        raise PosteriorError(
+            "plot_holders: this posterior has no spread of holders; fit three or more, noise-aware"
+        )
+    if name not in holders.names:
+        raise PosteriorError(f"name must be one of {', '.join(holders.names)}; got {name!r}")
+    k = holders.names.index(name)
+    own = sorted(holders.own, key=lambda one: one.mean[k])
+    places = np.arange(len(own))
+    axes: Axes = _figure(8, 1.2 + 0.35 * len(own)).add_subplot() if ax is None else ax
+    average = posterior.interval(probability, units)[k]
+    axes.axvspan(*holders.between[k].new, color=GREY, alpha=0.15, label="a new holder")
+    axes.axvspan(*average, color=TEAL, alpha=0.3, label="the average holder")
+    ends = np.array([(one.low[k], one.high[k]) for one in own])
+    axes.hlines(places, *ends.T, color=TEAL, linewidth=3, label=f"{100 * probability:g} % interval")
+    means = [one.mean[k] for one in own]
+    axes.plot(means, places, "o", color="white", markeredgecolor=TEAL, markersize=6)
+    axes.set_yticks(places, [_plain(one.holder) for one in own])
+    axes.set_title(_plain(name), loc="left", fontsize=10)
+    axes.set_xlabel(_plain(_axis_label(posterior, units)))
+    axes.legend(frameon=False, loc="best")
+    _tidy(axes)
+    return axes
+
+
 def plot_trace(
     posterior: Posterior, axes: "Sequence[Sequence[Axes]] | None", units: UnitsName
 ) -> "NDArray[Any]":

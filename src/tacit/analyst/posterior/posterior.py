@@ -207,6 +207,18 @@ class Posterior:
 
         return plot_forest(self, ax, probability, units)
 
+    def plot_holders(
+        self,
+        name: str,
+        ax: "Axes | None" = None,
+        probability: float = 0.9,
+        units: UnitsName = "contrast",
+    ) -> "Axes":
+        """Draw one coefficient holder by holder, over the average holder's and a new one's."""
+        from tacit.analyst.posterior.plots import plot_holders
+
+        return plot_holders(self, name, ax, probability, units)
+
     def plot_trace(
         self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user"
     ) -> "NDArray[Any]":

@@ -212,11 +212,12 @@ def panels(name: str, title: str, shown: Sequence[Panel]) -> Drawings:
         height = 172 if sampled and width == NARROW else 118
         canvas = Canvas(width, height * -(-len(shown) // columns))
         for k, panel in enumerate(shown):
-            left, top = (k % columns) * (width + _GUTTER) / columns, height * (k // columns)
+            row, column = divmod(k, columns)
+            corner = (column * (width + _GUTTER) / columns, height * row)
             _panel(
                 canvas,
                 panel,
-                (left, top),
+                corner,
                 (width + _GUTTER) / columns - _GUTTER,
                 beside=sampled and width == WIDE,
             )
@@ -249,7 +250,8 @@ def _chains(
     canvas: Canvas, chains: Array, corner: tuple[float, float], size: tuple[float, float]
 ) -> None:
     """Draws one after the other, chain by chain in its own shade."""
-    low, high = float(chains.min()), float(chains.max())
+    low = float(chains.min())
+    high = float(chains.max())
     reach = high - low if high > low else 1.0
     chosen = np.unique(np.linspace(0, chains.shape[1] - 1, MOST_POINTS).round().astype(int))
     for k, chain in enumerate(chains[:, chosen]):
