@@ -139,7 +139,7 @@ def test_every_chart_is_drawn_once_with_its_marks(visit, width):
     assert (charts["forest"]["dots"], charts["forest"]["curves"]) == (4, 4)
     assert charts["shares"]["bars"] == 8
     assert charts["cases"]["dots"] == 7
-    assert charts["outlook"]["bars"] == 10
+    assert charts["outlook"]["bars"] == 12
     assert (charts["panels"]["curves"], charts["panels"]["chains"]) == (5, 0)
 
 

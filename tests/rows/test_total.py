@@ -194,7 +194,7 @@ def test_bytes_that_are_no_letters_are_values_like_others(tmp_path, cell):
         assert same(statistics(STUDIES["drop"], tmp_path / "t.csv"), expected)
 
 
-@pytest.mark.parametrize("row", ["1,2", "1,2,3,4,5", "1", "40,1,30,3,", "SECRET"])
+@pytest.mark.parametrize("row", ["1,2", "1,2,3,4,5", "1", "40,1,30,3,", "SECRET", "\udcff\udca5"])
 @pytest.mark.parametrize("place", [1, ROWS // 2, ROWS])
 def test_a_csv_row_out_of_shape_is_a_row_of_missing_values(tmp_path, row, place):
     """It must stay a row: the number of rows is published."""
@@ -203,10 +203,13 @@ def test_a_csv_row_out_of_shape_is_a_row_of_missing_values(tmp_path, row, place)
         name: [*column[: place - 1], None, *column[place:]] for name, column in cells().items()
     }
     lines[place] = row
-    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
+    (tmp_path / "t.csv").write_bytes(text)
     expected = statistics(STUDIES["drop"], arrow(missing))
     assert same(statistics(STUDIES["drop"], tmp_path / "t.csv"), expected)
     assert expected.n == ROWS
+    batches = copies(Text(STUDIES["drop"], tmp_path / "t.csv", idle=0))
+    assert same(statistics_of(STUDIES["drop"], batches), expected)
 
 
 def copies(source):

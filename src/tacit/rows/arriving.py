@@ -23,7 +23,7 @@ import pyarrow.csv
 
 from tacit.errors import TableError
 from tacit.rows.table import check_names, reading
-from tacit.rows.text import Dialect
+from tacit.rows.text import Dialect, is_text, make_text
 from tacit.study import Study
 
 READ_BYTES = 2**16
@@ -235,6 +235,10 @@ class Text:
 
     def _give_out(self, lines: bytearray, rows: int, use: Use) -> bool:
         """Give out lines if they are so many rows; else say so, and give out nothing."""
+        if not is_text(lines):
+            if rows > 1:
+                return False
+            make_text(lines)
         self._dialect.out_of_shape = 0
         text = bytearray(self._header or b"") + lines
         try:

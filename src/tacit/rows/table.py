@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.rows.drivers import rewritten
 from tacit.rows.objects import texts_of
-from tacit.rows.text import Dialect
+from tacit.rows.text import Dialect, text_at
 from tacit.study import Study
 
 BATCH_ROWS = 2**16
@@ -229,7 +229,7 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _csv(path: Path, names: list[str], study: Study) -> Batches:
     dialect = Dialect(path.name, names, study)
     with reading(path.name):
-        schema = pyarrow.csv.open_csv(path, parse_options=dialect.parse).schema
+        schema = pyarrow.csv.open_csv(text_at(path), parse_options=dialect.parse).schema
         check_names(schema, names, path.name)
     dialect.out_of_shape = 0  # in what was just looked at: it is read once more
     return _guarded(_csv_batches(path, dialect), path.name)
@@ -237,7 +237,7 @@ def _csv(path: Path, names: list[str], study: Study) -> Batches:
 
 def _csv_batches(path: Path, dialect: Dialect) -> Batches:
     for batch in pyarrow.csv.open_csv(
-        path, parse_options=dialect.parse, convert_options=dialect.convert
+        text_at(path), parse_options=dialect.parse, convert_options=dialect.convert
     ):
         yield dialect.typed(batch)
     yield dialect.missing(dialect.out_of_shape)

@@ -5,8 +5,11 @@ every cell is read as text, numbers are made of it afterwards, and a row with to
 cells stays a row, of missing values: the number of rows is part of what is published.
 """
 
+import codecs
 from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
@@ -15,6 +18,37 @@ from tacit.study import Study
 
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"]
 """Spellings of a missing value in CSV files."""
+
+
+class _Replacing:
+    """Turns bytes that are no UTF-8 into the sign of replacement, piece by piece."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __call__(self, piece: pa.Buffer) -> bytes:
+        return self._decoder.decode(piece, final=len(piece) == 0).encode()
+
+
+def text_at(path: Path) -> pa.NativeFile:
+    """The text of a file, decompressed; Arrow's parser stumbles over bytes that are none."""
+    return pa.TransformInputStream(pa.input_stream(str(path)), _Replacing())
+
+
+def is_text(line: bytearray) -> bool:
+    """Whether bytes are UTF-8, found out without copying them."""
+    ends = pa.array([0, len(line)], pa.int32()).buffers()[1]
+    try:
+        pa.StringArray.from_buffers(1, ends, pa.py_buffer(line)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def make_text(line: bytearray) -> None:
+    """Turn every byte that is not ASCII into a question mark, in place."""
+    view = np.frombuffer(line, np.uint8)
+    view[view >= 2**7] = ord("?")
 
 
 class Dialect:

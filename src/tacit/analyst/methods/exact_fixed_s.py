@@ -35,7 +35,7 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     coarse = np.array([_node(centred, prior, log_variance)[0] for log_variance in COARSE])
     if not np.isfinite(coarse).all():
         raise np.linalg.LinAlgError("the likelihood is not finite")
-    mass = COARSE[coarse > coarse.max() - NEGLIGIBLE]
+    mass = COARSE[coarse >= coarse.max() - NEGLIGIBLE]
     step = COARSE[1] - COARSE[0]
     return _mixture(centred, prior, np.linspace(mass[0] - step, mass[-1] + step, FINE))
 

@@ -39,7 +39,7 @@ def _net(log_density: Callable[[Array], Array]) -> tuple[Array, Array]:
         logs = log_density(grid)
         if not np.isfinite(logs.max()):
             raise np.linalg.LinAlgError("the density is nowhere finite")
-        mass = grid[logs > logs.max() - NEGLIGIBLE]
+        mass = grid[logs >= logs.max() - NEGLIGIBLE]
         step = grid[1] - grid[0]
         grid = np.linspace(mass[0] - step, mass[-1] + step, PLACES)
     logs = log_density(grid)

@@ -144,7 +144,8 @@ def telling(profile: Profile) -> NDArray[np.intp]:
     """Coefficients of which enough holders tell: J, were all equally exact."""
     d = len(profile.spread)
     weights = np.maximum(profile.normals[:, range(d), range(d)], 1e-300)
-    effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
+    squares = np.maximum(np.sum(weights**2, axis=0), np.finfo(float).tiny)
+    effective = weights.sum(axis=0) ** 2 / squares
     return np.flatnonzero(effective >= TELLING)
 
 
