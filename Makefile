@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 
-.PHONY: demo test lint bench paper docs audit calibrate proofs clean
+.PHONY: demo test coverage lint pins bench paper docs audit calibrate proofs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -16,12 +16,20 @@ $(DEMO): pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[demo]"
 	touch $(DEMO)
 
+# Replaces ./demo.
 demo: $(DEMO)
 	rm -rf demo
 	$(BIN)/tacit demo --out demo
 
+# WORKERS=0 runs the tests in one process.
+WORKERS ?= 2
+FAST := -n $(WORKERS) --dist loadgroup -m "not slow"
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/pytest $(FAST)
+
+# Which lines the fast tests run: the table, and htmlcov/ to look at.
+coverage: $(READY)
+	$(BIN)/pytest $(FAST) --cov --cov-report=term --cov-report=html
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -29,6 +37,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 audit: $(READY)
+	$(BIN)/python tests/privacy/audit.py
 	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli
 
 calibrate: $(READY)
@@ -40,20 +49,14 @@ proofs: $(READY)
 	$(BIN)/python proofs/check.py --kernel
 	$(BIN)/pytest -n 2 --dist loadgroup tests/proofs
 
+# Every benchmark with its bars; what it printed is kept in benchmarks/results. DATA=folder with the UCI files adds accuracy.py.
 bench: $(READY)
-	$(BIN)/python benchmarks/publish.py --check
-	$(BIN)/python benchmarks/sources.py --check
-	$(BIN)/python benchmarks/holders.py --check
-	$(BIN)/python benchmarks/startup.py --check
-	$(BIN)/python benchmarks/samplers.py --check
-	$(BIN)/python benchmarks/mixing.py --check
-	$(BIN)/python benchmarks/release_form.py --check
-	$(BIN)/python benchmarks/scales.py --check
-	$(BIN)/python benchmarks/stream.py --check
-	$(BIN)/python benchmarks/averaging.py --check
-	$(BIN)/python benchmarks/formula.py --check
-	$(BIN)/python benchmarks/coverage.py --check
-	$(BIN)/python benchmarks/robustness.py --check
+	$(BIN)/python benchmarks --check $(if $(DATA),--data $(DATA))
+
+# constraints.txt: what `dev` was last tested with, with hashes and without addresses (needs uv).
+pins:
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev --generate-hashes --no-annotate \
+	  --no-header --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 # make paper DATA=folder with the UCI files [OUT=results]: every table and figure of the 2023 paper, then docs/paper.md.
 OUT ?= results

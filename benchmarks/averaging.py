@@ -1,25 +1,29 @@
-"""Averaging against row scaling: skewed features, the same (ε, δ), groups of k = 1 (off), 4, 16 and 64 rows.
+"""Averaging against row scaling.
 
-Averages of k rows are nearly normal, which `normal-x` assumes of features; the price is noise (docs/privacy.md, "Averaging"). One
-holder has 100,000 rows of three lognormal features, whose public range reaches far beyond what is typical, and a response with normal
-residuals. Rows are shrunk at the default radius (*scaled*), or only where an entry could pass 4, the most that is summed exactly (*long*:
-nearer to the 2023 paper's form, which shrinks none). Simulated noise, δ = 1e-6. Printed: for k = 1 the rms error of slopes in scaled units
-and the share of 90 % intervals that hold the true slope; for larger k the error over that of k = 1 in the default form, and the share.
+Skewed features, the same (ε, δ), groups of k = 1 (off), 4, 16 and 64 rows.
 
-Bars (--check): in no cell is averaging better than row scaling without it (rms error, three standard errors of grace), and of the slopes'
-90 % intervals at least 85 % hold the truth, with three standard errors of grace, in every cell, both methods.
+Averages of k rows are nearly normal, which `normal-x` assumes of features; the price is noise
+(docs/privacy.md, "Averaging"). One holder has 100,000 rows of three lognormal features, whose
+public range reaches far beyond what is typical, and a response with normal residuals. Rows are
+shrunk at the default radius (*scaled*), or only where an entry could pass 4, the most that is
+summed exactly (*long*: nearer to the 2023 paper's form, which shrinks none). Simulated noise, δ =
+1e-6. Printed: for k = 1 the rms error of slopes in scaled units and the share of 90 % intervals
+that hold the true slope; for larger k the error over that of k = 1 in the default form, and the
+share.
+
+Bars (--check): in no cell is averaging better than row scaling without it (rms error, three
+standard errors of grace), and of the slopes' 90 % intervals at least 85 % hold the truth, with
+three standard errors of grace, in every cell, both methods.
 
     python benchmarks/averaging.py [--quick] [--check] [--runs 12]
 """
 
-import argparse
 import itertools
 import math
-import sys
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from frame import Bench
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
@@ -102,7 +106,7 @@ def measure(row: Row, size: int, runs: int) -> Cell:
 
 
 def complaints(size: int, cell: Cell, reference: Cell) -> list[str]:
-    found = []
+    missed = []
     ratio = math.sqrt(np.mean(cell.errors) / np.mean(reference.errors))
     doubt = GRACE * math.hypot(
         *(
@@ -111,64 +115,41 @@ def complaints(size: int, cell: Cell, reference: Cell) -> list[str]:
         )
     )
     if size > 1 and ratio * (1 + doubt) < 1:
-        found.append("averaging is better")
+        missed.append("averaging is better")
     if cell.cover + GRACE * cell.cover_error < LEAST_COVER:
-        found.append("covers too little")
-    return found
-
-
-HEAD = f"{'relation':<13}{'method':<13}{'epsilon':>7}  {'form':<8}{'rms error, cover':>15}   k (error over k = 1, cover %) for each k > 1"
-
-
-def line_of(row: Row, cells: dict[int, Cell], reference: Cell) -> str:
-    """One line for all k: the error and the coverage of k = 1, then for each k the error over that of k = 1 in the default form."""
-    relation, method, epsilon, form = row
-    first = cells[1]
-    line = f"{relation:<13}{method:<13}{epsilon:>7g}  {form:<8}{first.error:>9.4f}{100 * first.cover:>5.0f}%"
-    return line + "".join(
-        f"   {size:>2} ({cell.error / reference.error:.1f}, {100 * cell.cover:.0f})"
-        for size, cell in cells.items()
-        if size > 1
-    )
+        missed.append("covers too little")
+    return missed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="three runs, k = 1 and 16, epsilon 1, default form: under a minute",
-    )
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--runs", type=int, default=12)
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="three runs, k = 1 and 16, epsilon 1, default form")
+    bench.option("--runs", type=int, default=12)
+    options = bench.options()
     runs = 3 if options.quick else options.runs
-    sizes, epsilons, forms = (
-        ((1, 16), (1.0,), ("scaled",))
-        if options.quick
-        else ((1, 4, 16, 64), (1.0, 10.0), ("scaled", "long"))
-    )
-    start, lines, missed = time.perf_counter(), [], []
+    sizes = (1, 16) if options.quick else (1, 4, 16, 64)
+    epsilons = (1.0,) if options.quick else (1.0, 10.0)
+    forms = ("scaled",) if options.quick else ("scaled", "long")
+    columns = {"relation": "<13", "method": "<13", "epsilon": "g", "form": "<8"}
+    columns |= {"rms error": ".4f", "covers": ".0f%"}
+    for size in sizes[1:]:
+        columns |= {f"k = {size}": ".1f", f"{size} covers": ".0f%"}
+    table = bench.table("averaging", columns)
     for relation, method, epsilon in itertools.product(RELATIONS, METHODS, epsilons):
-        rows = {
-            form: {size: measure((relation, method, epsilon, form), size, runs) for size in sizes}
-            for form in forms
-        }
-        reference = rows["scaled"][1]
-        for form, cells in rows.items():
-            lines.append(line_of((relation, method, epsilon, form), cells, reference))
-            missed += [
-                f"{lines[-1]}: k = {size} {why}"
-                for size, cell in cells.items()
-                for why in complaints(size, cell, reference)
-            ]
-            print(lines[-1], flush=True)
-    print(f"\n{runs} runs of {ROWS:,} rows, {time.perf_counter() - start:.0f} s\n{HEAD}")
-    print("\n".join(lines))
-    print("\n".join(["bars missed:", *missed]) if missed else "bars met")
-    sys.exit(1 if missed and options.check else 0)
+        reference = None
+        for form in forms:
+            row = relation, method, epsilon, form
+            cells = {size: measure(row, size, runs) for size in sizes}
+            reference = reference or cells[1]
+            figures = [cells[1].error, cells[1].cover]
+            for size in sizes[1:]:
+                figures += [cells[size].error / reference.error, cells[size].cover]
+            table.row(*row, *figures)
+            for size, cell in cells.items():
+                missed = complaints(size, cell, reference)
+                told = f"{relation}, {method}, epsilon {epsilon:g}, {form}, k = {size}"
+                bench.bar(": ".join([told, *missed]), met=not missed)
+    bench.say(f"{runs} runs of {ROWS:,} rows")
+    bench.finish()
 
 
 if __name__ == "__main__":

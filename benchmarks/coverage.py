@@ -1,46 +1,57 @@
-"""Coverage: how often 90 % intervals hold the truth, over sizes, budgets, holders and feature laws; release and method at their defaults.
+"""Coverage.
 
-A run draws θ (intercept N(0, 0.2²), p slopes N(0, 0.3²/max(1, p/3)), residual sd 0.25), 20,000 rows split over J holders, and publishes
-them through the real encoder and mechanism (seeded noise, δ = 1e-6). Features have unit variance, normal or Student with 3 degrees
-of freedom, are declared typical in ±√3, and have a wide range; the response's range is ±`REACH` in the units of θ above, so that fewer
-than 1 in 10,000 rows are clamped (counted, and printed). Holders are equal, or have gamma(1) distributed sizes with the same
-total and at least 20 rows.
+How often 90 % intervals hold the truth, over sizes, budgets, holders and feature laws; release and
+method at their defaults.
 
-Two numbers for each cell: the share of coefficients' intervals that hold the truth, and the share of predictive intervals that hold
-new responses, for the default method, with `exact-fixed-s` (which takes the noisy X'X for the true one) beside it. Intervals of one
-fit are dependent, so the error is that of the mean of per-fit shares: ± is one standard error.
+A run draws θ (intercept N(0, 0.2²), p slopes N(0, 0.3²/max(1, p/3)), residual sd 0.25), 20,000 rows
+split over J holders, and publishes them through the real encoder and mechanism (seeded noise, δ =
+1e-6). Features have unit variance, normal or Student with 3 degrees of freedom, are declared
+typical in ±√3, and have a wide range; the response's range is ±`REACH` in the units of θ above, so
+that fewer than 1 in 10,000 rows are clamped (counted, and printed). Holders are equal, or have
+gamma(1) distributed sizes with the same total and at least 20 rows.
 
-Bar (--check): a cell fails when its 99 % limits (Student, runs − 1 degrees) miss 88–92 % altogether, and so does a margin, that is all
-cells with one level of one factor, or one pair of J and ε, together, whose error is several times smaller.
+Two numbers for each cell: the share of coefficients' intervals that hold the truth, and the share
+of predictive intervals that hold new responses, for the default method, with `exact-fixed-s` (which
+takes the noisy X'X for the true one) beside it. Intervals of one fit are dependent, so the error is
+that of the mean of per-fit shares: ± is one standard error.
 
-Known exceptions, in which the summary must warn in most runs, and neither share may be below the band unless said:
+Bar (--check): a cell fails when its 99 % limits (Student, runs − 1 degrees) miss 88–92 %
+altogether, and so does a margin, that is all cells with one level of one factor, or one pair of J
+and ε, together, whose error is several times smaller.
 
-- `hidden`: where the noise of Σe² = y'y − 2θ'z + θ'Sθ, summed over J holders, is as large as Σe² itself, the releases give no more than
-  an upper bound of the residual variance, and predictive intervals cover 93 to 99.8 %. So it is with 100 holders of 200 rows at
-  ε = 0.2, and for a response that fills little of its range (the heavy-tailed design) also with 10 holders at ε = 0.2 and with 100 at
-  ε = 1. Under add-remove y'y has more noise, and the same befalls 10 holders, and one with heavy tails, at ε = 0.2. With 100
-  holders, ε = 0.2 and d ≥ 10 slopes too are little but their prior, and cover 92 to 99 %.
-- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases hardly show the scale of the slopes,
-  which is then taken a little too small: their intervals cover 80 to 90 %. That is the bar there.
+Known exceptions, in which the summary must warn in most runs, and neither share may be below the
+band unless said:
 
-More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing else: the noise of J releases adds up.
+- `hidden`: where the noise of Σe² = y'y − 2θ'z + θ'Sθ, summed over J holders, is as large as Σe²
+  itself, the releases give no more than an upper bound of the residual variance, and predictive
+  intervals cover 93 to 99.8 %. So it is with 100 holders of 200 rows at ε = 0.2, and for a response
+  that fills little of its range (the heavy-tailed design) also with 10 holders at ε = 0.2 and with
+  100 at ε = 1. Under add-remove y'y has more noise, and the same befalls 10 holders, and one with
+  heavy tails, at ε = 0.2. With 100 holders, ε = 0.2 and d ≥ 10 slopes too are little but their
+  prior, and cover 92 to 99 %.
+- `thin`: 100 holders of 200 rows at ε = 1 with d = 20, or heavy tails and d ≥ 10. The releases
+  hardly show the scale of the slopes, which is then taken a little too small: their intervals cover
+  80 to 90 %. That is the bar there.
 
-    python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove] [--runs 1.0] [--workers 1]
+More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing
+else: the noise of J releases adds up.
 
-`--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour on one core.
+    python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove]
+        [--runs 1.0] [--workers 1]
+
+`--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour
+on one core.
 """
 
-import argparse
 import itertools
 import math
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
+from frame import Bench, Table
 from scipy import stats
 from scipy.special import ndtr
 
@@ -106,7 +117,8 @@ Cells = dict[Key, dict[str, Tally]]
 
 
 def study_of(law: str, d: int, epsilon: float, relation: str) -> Study:
-    typical, reach = [-math.sqrt(3), math.sqrt(3)], RANGE[law]
+    typical = [-math.sqrt(3), math.sqrt(3)]
+    reach = RANGE[law]
     features = [
         {"name": f"x{k}", "range": [-reach, reach], "typical": typical} for k in range(d - 1)
     ]
@@ -153,7 +165,10 @@ def released(study: Study, parts: list[Statistics], rng: np.random.Generator) ->
 
 
 def predictive_level(outcome: Mixture, rows: np.ndarray, law: str) -> np.ndarray:
-    """Predictive distribution function of each row at its own response: a mixture of normals with variance x'Vx + σ²."""
+    """Predictive distribution function of each row at its own response.
+
+    A mixture of normals with variance x'Vx + σ².
+    """
     x = np.column_stack([np.ones(len(rows)), rows[:, :-1] / math.sqrt(3)])
     centre = outcome.locations @ x.T
     spread = np.sqrt(
@@ -168,7 +183,9 @@ def measure(
     design: Design, epsilons: list[float], relation: str, runs: int
 ) -> tuple[Cells, Diagnostics]:
     """All ε of a design on the same rows, and how many responses were clamped."""
-    law, d, diagnostics = design.law, design.d, Diagnostics()
+    law = design.law
+    d = design.d
+    diagnostics = Diagnostics()
     cells: Cells = {
         (law, design.sizes, design.holders, d, epsilon): {m: Tally() for m in METHODS}
         for epsilon in epsilons
@@ -180,7 +197,8 @@ def measure(
             [run, d, design.holders, law == "heavy", design.sizes == "unequal"]
         )
         theta = truth(rng, d - 1)
-        table, new = rows_of(rng, law, theta, TOTAL_ROWS), rows_of(rng, law, theta, NEW_ROWS)
+        table = rows_of(rng, law, theta, TOTAL_ROWS)
+        new = rows_of(rng, law, theta, NEW_ROWS)
         study = studies[epsilons[0]]  # the encoder does not depend on ε
         tables = (table_of(part, study) for part in np.split(table, cuts(rng, design)))
         parts = [statistics_of(study, part.batches(), diagnostics=diagnostics) for part in tables]
@@ -235,14 +253,16 @@ class Share:
 
 
 FACTORS = ("features", "sizes", "J", "d", "epsilon")
-HEAD = f"{'features':<9}{'sizes':<8}{'J':>4}{'d':>4}{'epsilon':>8}{'fits':>5}"
-COLUMNS = f"{'coefficients':>15}{'intercept':>10}{'slopes':>7}{'predictive':>14}{'warned':>8}{'fixed-s: coefficients':>24}{'predictive':>13}"
+SHOWN = {"fits": "d", "coefficients": ".1f", "±": ".1f", "intercept": ".0f", "slopes": ".1f"}
+SHOWN |= {"predictive": ".1f", "± of it": ".1f", "warned": ".0f%"}
+SHOWN |= {"fixed-s: coefficients": ".1f", "fixed-s: predictive": ".1f"}
 
 
 def hidden(key: Key, relation: str) -> bool:
     """Whether the noise of J releases hides the residual variance (see above)."""
     law, _, holders, _, epsilon = key
-    heavy, spread = law == "heavy", relation == "add-remove"
+    heavy = law == "heavy"
+    spread = relation == "add-remove"
     if epsilon < 1:
         return (
             holders == 100
@@ -253,41 +273,45 @@ def hidden(key: Key, relation: str) -> bool:
 
 
 def thin(key: Key) -> bool:
-    """Whether slopes are little more than their prior, of a scale that the releases hardly show (see above)."""
+    """Whether slopes are little but their prior, of a scale that the releases hardly show."""
     law, _, holders, d, epsilon = key
     return holders == 100 and d >= (10 if law == "heavy" else 20) and epsilon == 1
 
 
 def least_of(key: Key, relation: str) -> float | None:
-    """Least coverage of coefficients that an excepted cell must have; None where there is no exception."""
+    """Least coverage of coefficients that an excepted cell must have.
+
+    None where there is no exception.
+    """
     return LEAST_THIN if thin(key) else BAND[0] if hidden(key, relation) else None
 
 
-def line_of(
-    name: str, ours: Tally, fixed: Tally, *, least: float | None = None
-) -> tuple[str, bool]:
-    """A line of the table, and whether it misses its bar; `least` is that of an excepted cell, which may be wide but must warn."""
-    shares = [Share.of(ours.coefficients), Share.of(ours.predictive)]
-    wide = least is not None
+def figures_of(ours: Tally, fixed: Tally) -> list[float]:
+    """What the tables show of a cell or a margin, in per cent but for the fits and warnings."""
+    coefficients = Share.of(ours.coefficients)
+    predictive = Share.of(ours.predictive)
+    return [
+        len(ours.coefficients),
+        100 * coefficients.value,
+        100 * coefficients.error,
+        100 * float(np.mean(ours.intercept)),
+        100 * float(np.mean(ours.slopes)),
+        100 * predictive.value,
+        100 * predictive.error,
+        float(np.mean(ours.warned)),
+        100 * Share.of(fixed.coefficients).value,
+        100 * Share.of(fixed.predictive).value,
+    ]
+
+
+def misses(ours: Tally, *, least: float | None = None) -> bool:
+    """Whether the bar is missed; `least` is an excepted cell's, which may be wide but must warn."""
+    coefficients = Share.of(ours.coefficients)
+    predictive = Share.of(ours.predictive)
     if least is None:
-        missed = any(share.misses for share in shares)
-    else:
-        missed = (
-            shares[0].limits[1] < least
-            or shares[1].limits[1] < BAND[0]
-            or float(np.mean(ours.warned)) < WARNED
-        )
-    cells = f"{shares[0]!s:>15}{100 * np.mean(ours.intercept):>9.0f}{100 * np.mean(ours.slopes):>8.1f}{shares[1]!s:>14}"
-    cells += f"{100 * np.mean(ours.warned):>7.0f}%{Share.of(fixed.coefficients)!s:>24}{Share.of(fixed.predictive)!s:>13}"
-    return (
-        f"{name:<33}{len(ours.coefficients):>5}{cells}{'  excepted' if wide else ''}{'  MISSED' if missed else ''}",
-        bool(missed),
-    )
-
-
-def name_of(key: Key) -> str:
-    law, sizes, holders, d, epsilon = key
-    return f"{law:<9}{sizes:<8}{holders:>4}{d:>4}{epsilon:>8g}"
+        return coefficients.misses or predictive.misses
+    low = coefficients.limits[1] < least or predictive.limits[1] < BAND[0]
+    return low or float(np.mean(ours.warned)) < WARNED
 
 
 def together(cells: Cells, method: str) -> Tally:
@@ -299,17 +323,23 @@ def together(cells: Cells, method: str) -> Tally:
     )
 
 
-def report(cells: Cells, relation: str) -> bool:
-    """Print every cell, then every margin; returns whether the bars are met."""
-    met = True
-    print(f"\n{HEAD}{COLUMNS}")
-    for key, cell in cells.items():
-        line, missed = line_of(
-            name_of(key), *(cell[method] for method in METHODS), least=least_of(key, relation)
-        )
-        print(line)
-        met &= not missed
-    print("\nMargins, without excepted cells")
+def show_cell(bench: Bench, table: Table, key: Key, cell: dict[str, Tally], relation: str) -> None:
+    """One row of the cells' table, and its bar."""
+    least = least_of(key, relation)
+    missed = misses(cell[METHODS[0]], least=least)
+    notes = ["excepted"] if least is not None else []
+    table.row(
+        *key,
+        *figures_of(*(cell[method] for method in METHODS)),
+        note=", ".join([*notes, *(["MISSED"] if missed else [])]),
+    )
+    told = ", ".join(f"{name} {value}" for name, value in zip(FACTORS, key, strict=True))
+    bench.bar(told, met=not missed)
+
+
+def show_margins(bench: Bench, cells: Cells, relation: str) -> None:
+    """Every margin, without excepted cells, and its bar."""
+    table = bench.table("margins", {"margin": "<22"} | SHOWN)
     kept = {key: cell for key, cell in cells.items() if least_of(key, relation) is None}
     for places in (*((place,) for place in range(len(FACTORS))), (2, 4)):
         for level in dict.fromkeys(tuple(key[place] for place in places) for key in kept):
@@ -321,11 +351,10 @@ def report(cells: Cells, relation: str) -> bool:
             name = ", ".join(
                 f"{FACTORS[place]} {value}" for place, value in zip(places, level, strict=True)
             )
-            line, missed = line_of(name, *(together(chosen, method) for method in METHODS))
-            print(line)
-            met &= not missed
-    print(line_of("all", *(together(kept, method) for method in METHODS))[0])
-    return met
+            tallies = [together(chosen, method) for method in METHODS]
+            table.row(name, *figures_of(*tallies))
+            bench.bar(name, met=not misses(tallies[0]))
+    table.row("all", *figures_of(*(together(kept, method) for method in METHODS)))
 
 
 def designs(*, quick: bool) -> list[Design]:
@@ -344,49 +373,33 @@ def designs(*, quick: bool) -> list[Design]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    bench = Bench(__doc__, quick="five designs, 12 runs each: under a minute")
+    bench.option("--relation", choices=("replace-one", "add-remove"), default="replace-one")
+    bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
+    bench.option(
+        "--workers", type=int, default=1, help="processes; the figures do not depend on it"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="five designs, 12 runs each: under a minute"
-    )
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--relation", choices=("replace-one", "add-remove"), default="replace-one")
-    parser.add_argument("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="processes that share the designs; the figures do not depend on it",
-    )
-    options = parser.parse_args()
-    start, clamped, rows = time.perf_counter(), 0, 0
+    options = bench.options()
+    clamped = 0
+    rows = 0
     cells: Cells = {}
     epsilons = [0.2, 1.0] if options.quick else [0.2, 1.0, 5.0]
     chosen = designs(quick=options.quick)
     runs = [12 if options.quick else max(2, round(options.runs * design.runs)) for design in chosen]
+    forms = ("<9", "<9", "d", "d", "g")
+    table = bench.table("cells", dict(zip(FACTORS, forms, strict=True)) | SHOWN)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for found, diagnostics in pool.map(
+        for measured, diagnostics in pool.map(
             measure, chosen, repeat(epsilons), repeat(options.relation), runs
         ):
-            cells |= found
+            cells |= measured
             clamped += diagnostics.clamped["y"]
             rows += diagnostics.rows
-            for key, cell in found.items():
-                print(
-                    line_of(
-                        name_of(key),
-                        *(cell[method] for method in METHODS),
-                        least=least_of(key, options.relation),
-                    )[0],
-                    flush=True,
-                )
-    met = report(cells, options.relation)
-    print(
-        f"\n{options.relation}, {time.perf_counter() - start:.0f} s; responses clamped: {clamped / rows:.1e} of rows"
-    )
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+            for key, cell in measured.items():
+                show_cell(bench, table, key, cell, options.relation)
+    show_margins(bench, cells, options.relation)
+    bench.say(f"{options.relation}; responses clamped: {clamped / rows:.1e} of rows")
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -1,22 +1,23 @@
-"""What centring and orthogonal polynomials are worth under noise: the same formula, encoded in two ways.
+"""What centring and orthogonal polynomials are worth under noise.
 
-One simulated holder with a numeric column x, evenly spread over a range [20, 60] that does not hold zero, and two groups. The
-response is a quadratic in x whose slope differs between groups, plus a residual; the formula is "y ~ poly(x, 2) + g + x:g".
-`terms` encodes it as Tacit does, by Legendre polynomials and products of centred columns; `powers` has x, x² and x·g divided by
-their largest size. Both span the same columns, and without noise give the same fit. Error is the mean squared error of the fitted
-mean over the variance of the true one, averaged over runs that differ in data and noise; (ε, 1e-6), replace-one, default form,
-default method.
+The same formula, encoded in two ways.
+
+One simulated holder with a numeric column x, evenly spread over a range [20, 60] that does not hold
+zero, and two groups. The response is a quadratic in x whose slope differs between groups, plus a
+residual; the formula is "y ~ poly(x, 2) + g + x:g". `terms` encodes it as Tacit does, by Legendre
+polynomials and products of centred columns; `powers` has x, x² and x·g divided by their largest
+size. Both span the same columns, and without noise give the same fit. Error is the mean squared
+error of the fitted mean over the variance of the true one, averaged over runs that differ in data
+and noise; (ε, 1e-6), replace-one, default form, default method.
 
 Bar (--check): terms have at most a fifth of the error of powers at every ε and number of rows.
 
     python benchmarks/formula.py [--runs 20] [--quick] [--check]
 """
 
-import argparse
-import sys
-
 import numpy as np
 import pyarrow as pa
+from frame import Bench
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
@@ -60,38 +61,31 @@ def error(study: Study, batch: pa.RecordBatch, mean: np.ndarray, rng: np.random.
 
 def cell(count: int, epsilon: float, runs: int) -> dict[str, float]:
     """Mean error of each way in one cell."""
-    found: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     for run in range(runs):
         batch, mean = rows(np.random.default_rng([run, count]), count)
         for way, study in studies(epsilon).items():
-            found.setdefault(way, []).append(
+            errors.setdefault(way, []).append(
                 error(study, batch, mean, np.random.default_rng([run, int(1000 * epsilon)]))
             )
-    return {way: float(np.mean(errors)) for way, errors in found.items()}
+    return {way: float(np.mean(values)) for way, values in errors.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="three runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when the bar is missed")
-    options = parser.parse_args()
-    lines, met = [], True
+    bench = Bench(__doc__, quick="three runs")
+    bench.option("--runs", type=int, default=20)
+    options = bench.options()
+    columns = {"rows": ",", "ε": "g", "terms as encoded": ".4f", "plain powers": ".4f"}
+    table = bench.table("error", columns | {"gain": ".1f"})
     for count in ROWS:
         for epsilon in EPSILONS:
-            found = cell(count, epsilon, 3 if options.quick else options.runs)
-            gain = found["powers"] / found["terms"]
-            met &= gain >= LEAST_GAIN
-            lines.append(
-                f"{count:>7}{epsilon:>9g}{found['terms']:>10.4f}{found['powers']:>10.4f}{gain:>8.1f}"
+            errors = cell(count, epsilon, 3 if options.quick else options.runs)
+            gain = errors["powers"] / errors["terms"]
+            table.row(count, epsilon, errors["terms"], errors["powers"], gain)
+            bench.bar(
+                f"{count:,} rows, epsilon {epsilon:g}: {gain:.1f} times", met=gain >= LEAST_GAIN
             )
-            print(lines[-1], file=sys.stderr, flush=True)
-    print("\n" + f"{'rows':>7}{'epsilon':>9}{'terms':>10}{'powers':>10}{'gain':>8}")
-    print("\n".join(lines))
-    print("bar met" if met else "bar missed")
-    sys.exit(0 if met or not options.check else 1)
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""Many holders: what it takes to collect and fit releases of 1,000 and 10,000 holders, and how long a release is.
+"""Many holders.
 
-Releases are simulated, 20 columns, 1,000 rows each, and written as files as holders would send them. Collecting reads and checks
-every one; fitting is the default method's. Times are CPU time of one process, BLAS on one thread; memory is its peak. The line
-for 100,000 holders is drawn through the two measured points, and says so.
+What it takes to collect and fit releases of 1,000 and 10,000 holders, and how long a release is.
+
+Releases are simulated, 20 columns, 1,000 rows each, and written as files as holders would send
+them. Collecting reads and checks every one; fitting is the default method's. Times are CPU time of
+one process, BLAS on one thread; memory is its peak. The line for 100,000 holders is drawn through
+the two measured points, and says so.
 
     python benchmarks/holders.py [--quick] [--check]
 
@@ -11,19 +14,18 @@ for 100,000 holders is drawn through the two measured points, and says so.
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = (
-    "1"  # before NumPy: holders' matrices are small, and threads would wait for each other
-)
+# Before NumPy: holders' matrices are small, and threads would wait for each other.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
+import gzip
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from frame import Bench, measured_apart, peak_memory
 
 from tacit import Study, collect, fit
 from tacit.release import Release
@@ -42,19 +44,15 @@ DIFFERENT = 50
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Measure collecting and fitting many holders' releases."
-    )
-    parser.add_argument("--quick", action="store_true", help="200 and 1,000 holders")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--measure", metavar="HOLDERS", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measured(int(arguments.measure))))
+    bench = Bench(__doc__, quick="200 and 1,000 holders")
+    bench.option("--measure", metavar="HOLDERS", help=argparse.SUPPRESS)
+    options = bench.options()
+    if options.measure:
+        print(json.dumps(measured(int(options.measure))))
         return
-    sizes()
-    missed = points(*((200, 1_000) if arguments.quick else (1_000, 10_000)))
-    sys.exit(1 if arguments.check and missed else 0)
+    sizes(bench)
+    points(bench, *((200, 1_000) if options.quick else (1_000, 10_000)))
+    bench.finish()
 
 
 def agreement(d: int = 20) -> Study:
@@ -78,49 +76,44 @@ def release(study: Study, rng: np.random.Generator, holder: str) -> Release:
     return simulate(study, np.column_stack([x, y]), rng, holder=holder)
 
 
-def sizes() -> None:
-    """Print how long a release is, as a file and compressed."""
-    import gzip
-
-    print("bytes of a release, and compressed by gzip")
+def sizes(bench: Bench) -> None:
+    """How long a release is, as a file and compressed."""
+    table = bench.table("bytes", {"columns d": "d", "bytes": ",", "compressed by gzip": ","})
     for d in FEW_COLUMNS:
         text = release(agreement(d), np.random.default_rng(d), "north").to_json().encode()
-        print(f"  d = {d:3}  {len(text):10,}  {len(gzip.compress(text)):10,}")
+        table.row(d, len(text), len(gzip.compress(text)))
 
 
-def points(few: int, many: int) -> bool:
-    """Measure both sizes, print them and the line through them, and say whether a bar is missed."""
-    low, high = (run(holders) for holders in (few, many))
-    print(f"{'holders':>9} {'collect':>10} {'fit':>10} {'peak memory':>12}")
-    for holders, point in ((few, low), (many, high)):
-        print(
-            f"{holders:9,} {point['collect']:8.1f} s {point['fit']:8.1f} s {point['peak'] / 1e6:9.0f} MB"
-        )
+def points(bench: Bench, few: int, many: int) -> None:
+    """Both sizes, the line through them, and the bars."""
+    low = measured_apart(__file__, few)
+    high = measured_apart(__file__, many)
+    columns = {"holders": "<32", "collect, s": ".1f", "fit, s": ".1f", "peak memory, MB": ",.0f"}
+    table = bench.table("holders", columns)
     slopes = {name: (high[name] - low[name]) / (many - few) for name in low}
     far = {name: high[name] + slopes[name] * (MANY - many) for name in low}
-    print(
-        f"{MANY:9,} {far['collect']:8.0f} s {far['fit']:8.0f} s {far['peak'] / 1e6:9.0f} MB  (a line through the two)"
+    named = ((f"{few:,}", low), (f"{many:,}", high), (f"{MANY:,}, a line through the two", far))
+    for name, point in named:
+        table.row(name, point["collect"], point["fit"], point["peak"] / 1e6)
+    collect_ms = slopes["collect"] * 1e3
+    fit_ms = slopes["fit"] * 1e3
+    kilobytes = slopes["peak"] / 1e3
+    bench.say(f"per holder: {collect_ms:.2f} ms, {fit_ms:.2f} ms, {kilobytes:.0f} kB")
+    bench.bar(
+        f"collect: {collect_ms:.2f} of at most {MOST_COLLECT * 1e3:g} ms",
+        met=slopes["collect"] <= MOST_COLLECT,
     )
-    print(
-        f"per holder: collect {slopes['collect'] * 1e3:.2f} ms, fit {slopes['fit'] * 1e3:.2f} ms, {slopes['peak'] / 1e3:.0f} kB"
+    bench.bar(f"fit: {fit_ms:.2f} of at most {MOST_FIT * 1e3:g} ms", met=slopes["fit"] <= MOST_FIT)
+    bench.bar(
+        f"memory: {kilobytes:.0f} of at most {MOST_MEMORY / 1e3:g} kB",
+        met=slopes["peak"] <= MOST_MEMORY,
     )
-    return (
-        slopes["collect"] > MOST_COLLECT or slopes["fit"] > MOST_FIT or slopes["peak"] > MOST_MEMORY
-    )
-
-
-def run(holders: int) -> dict[str, float]:
-    """Measure in a process of its own."""
-    command = [sys.executable, __file__, "--measure", str(holders)]
-    result: dict[str, float] = json.loads(
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    )
-    return result
 
 
 def measured(holders: int) -> dict[str, float]:
     """Write so many releases, collect them and fit."""
-    study, rng = agreement(), np.random.default_rng(holders)
+    study = agreement()
+    rng = np.random.default_rng(holders)
     texts = [release(study, rng, "HOLDER").to_json() for _ in range(min(holders, DIFFERENT))]
     with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
         for number in range(holders):
@@ -135,16 +128,6 @@ def measured(holders: int) -> dict[str, float]:
         "fit": time.process_time() - collected,
         "peak": peak_memory(),
     }
-
-
-def peak_memory() -> float:
-    """Largest resident size of this process in bytes."""
-    line = next(
-        line
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("VmHWM")
-    )
-    return float(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

@@ -1,40 +1,46 @@
-"""Mixing of `normal-x`: the gradient sampler, with the paper's Metropolis kernel beside it; or, by --nuts, with NUTS beside it.
+"""Mixing of `normal-x`: the gradient sampler, with the paper's Metropolis kernel beside it.
 
-Design (Alparslan, Yıldırım and Birbil 2023): n = 100,000 rows over J holders, θ ~ N(0, I), Σ ~ IW(V'V, d + 1), x ~ N(0, Σ), σ² = 1, prior
-a = 20, b = 0.5, ε = 1, δ = 1/n with exact replace-one sensitivity; row radius and response bound are the largest in the data, as
-in the paper. Four chains of 1,000 warm-up and 1,000 kept draws. Effective sizes and R-hat are the worst over θ and σ²; seconds are those
-of a second run, after compilation, on whatever cores there are.
+Or, by --nuts, with NUTS beside it.
 
-Cells "intercept" are releases of a study whose rows are whole: an intercept and d − 1 features with means up to ±0.6 and sds about 0.15 in
-public ranges [−1, 1], ε = 1, δ = 1/n, through the real mechanism, default prior.
+Design (Alparslan, Yıldırım and Birbil 2023): n = 100,000 rows over J holders, θ ~ N(0, I), Σ ~
+IW(V'V, d + 1), x ~ N(0, Σ), σ² = 1, prior a = 20, b = 0.5, ε = 1, δ = 1/n with exact replace-one
+sensitivity; row radius and response bound are the largest in the data, as in the paper. Four chains
+of 1,000 warm-up and 1,000 kept draws. Effective sizes and R-hat are the worst over θ and σ²;
+seconds are those of a second run, after compilation, on whatever cores there are.
 
-With --nuts: blackjax's NUTS with window adaptation of a diagonal mass matrix (target 0.8) on the same log-density and coordinates, from
-the same starts, as many draws. CPU seconds of warm-up and draws, compiled before; gradients are those of the kept draws, of all chains.
+Cells "intercept" are releases of a study whose rows are whole: an intercept and d − 1 features with
+means up to ±0.6 and sds about 0.15 in public ranges [−1, 1], ε = 1, δ = 1/n, through the real
+mechanism, default prior.
 
-Bars (--check): the gradient sampler converged in every cell (R-hat below 1.01, effective size above 400), and at (10, 5) gives at
-least 100 effective draws per second, 500 times what the published code reaches under Octave (0.1 to 0.2).
+With --nuts: blackjax's NUTS with window adaptation of a diagonal mass matrix (target 0.8) on the
+same log-density and coordinates, from the same starts, as many draws. CPU seconds of warm-up and
+draws, compiled before; gradients are those of the kept draws, of all chains.
+
+Bars (--check): the gradient sampler converged in every cell (R-hat below 1.01, effective size above
+400), and at (10, 5) gives at least 100 effective draws per second, 500 times what the published
+code reaches under Octave (0.1 to 0.2).
 
     python benchmarks/mixing.py [--quick] [--check] [--nuts]
 """
 
-import argparse
 import os
-import sys
 import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from frame import Bench, Table
 from scipy import stats
 
 from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.normal_x import METHOD
 from tacit.analyst.methods.normal_x.frame import Framed, in_frame
 from tacit.analyst.methods.normal_x.gradient import JITTER, TRAJECTORY, Hamiltonian, point_at
-from tacit.analyst.methods.normal_x.metropolis import METHOD, draw_theta, problem_of
+from tacit.analyst.methods.normal_x.model import draw_theta, problem_of
 from tacit.analyst.methods.sampling import advance, double_precision, gains, jax, random, start
-from tacit.analyst.posterior.diagnostics import mixing
+from tacit.analyst.posterior.convergence import mixing
 from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.privacy.gaussian import multiplier
@@ -56,7 +62,7 @@ CHAINS, WARMUP, KEPT = 4, 1000, 1000
 
 
 def design(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior]:
-    """Evidence and prior of the paper's design, noise honestly calibrated and of frobenius shape."""
+    """Evidence and prior of the paper's design, noise honestly calibrated, of frobenius shape."""
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(d, d))
     scale = root.T @ root
@@ -85,7 +91,8 @@ def design(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior]:
 
 def with_intercept(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior]:
     """Releases of whole rows whose features lie off the middle of their ranges."""
-    rng, p = np.random.default_rng(seed), d - 1
+    rng = np.random.default_rng(seed)
+    p = d - 1
     study = Study.from_document(
         {
             "name": "whole rows",
@@ -98,7 +105,8 @@ def with_intercept(d: int, holders: int, seed: int = 0) -> tuple[Evidence, Prior
         }
     )
     root = 0.15 * (np.eye(p) + 0.3 * rng.normal(size=(p, p)) / np.sqrt(max(p, 1)))
-    mean, theta = rng.uniform(-0.6, 0.6, size=p), rng.normal(size=p) / np.sqrt(max(p, 1))
+    mean = rng.uniform(-0.6, 0.6, size=p)
+    theta = rng.normal(size=p) / np.sqrt(max(p, 1))
     x = np.clip(mean + rng.normal(size=(ROWS, p)) @ root.T, -1, 1)
     table = np.column_stack([x, 0.3 + x @ theta + 0.3 * rng.normal(size=ROWS)])
     releases = [
@@ -115,12 +123,13 @@ DESIGNS = {"paper": design, "intercept": with_intercept}
 
 def worst(theta: np.ndarray, noise_variance: np.ndarray) -> tuple[float, float]:
     """Smallest bulk effective size and largest R-hat over θ and log σ², (chain, draw, …)."""
-    found = mixing(np.concatenate([theta, np.log(noise_variance)[..., None]], axis=-1))
-    return float(found.bulk.min()), float(found.rhat.max())
+    both = np.concatenate([theta, np.log(noise_variance)[..., None]], axis=-1)
+    mixed = mixing(both)
+    return float(mixed.bulk.min()), float(mixed.rhat.max())
 
 
-def measure(cell: Cell, sampler: str) -> tuple[str, bool]:
-    """A line of the table, and whether the gradient sampler's bars are met."""
+def measure(cell: Cell, sampler: str) -> tuple[float, float, float]:
+    """Least effective size, largest R-hat and seconds of a compiled sampler."""
     evidence, prior = DESIGNS[cell[0]](*cell[1:])
     settings = Settings(CHAINS, KEPT, WARMUP, sampler=sampler)  # type: ignore[arg-type]
     METHOD.fit(evidence, prior, Settings(CHAINS, KEPT, WARMUP, seed=1, sampler=settings.sampler))
@@ -128,13 +137,11 @@ def measure(cell: Cell, sampler: str) -> tuple[str, bool]:
     draws = METHOD.fit(evidence, prior, settings)
     seconds = time.perf_counter() - begin
     assert isinstance(draws, Draws)  # noqa: S101 - samplers give draws
-    size, rhat = worst(draws.theta, draws.noise_variance)
-    met = rhat < 1.01 and size > 400 and size / seconds >= LEAST_RATE.get(cell, 0.0)
-    line = f"{cell[0]:<11}{sampler:<12}{cell[1]:>4}{cell[2]:>4}{size:>10.0f}{rhat:>9.4f}{seconds:>10.1f}{size / seconds:>12.1f}"
-    return line + ("" if met else "  not converged" if sampler == "metropolis" else "  MISSED"), met
+    return *worst(draws.theta, draws.noise_variance), seconds
 
 
-HEAD = f"{'design':<11}{'sampler':<12}{'d':>4}{'J':>4}{'least ESS':>10}{'R-hat':>9}{'seconds':>10}{'ESS/second':>12}"
+COLUMNS = {"design": "<11", "sampler": "<12", "d": "d", "J": "d", "least ESS": ".0f"}
+COLUMNS |= {"R-hat": ".4f"}
 
 
 # NUTS on the same log-density.
@@ -161,9 +168,8 @@ def nuts(
             key_step, key_theta = random.split(key)
             state, info = kernel.step(key_step, state)
             point = point_at(state.position, framed)
-            theta = draw_theta(
-                random.normal(key_theta, framed.problem.shift.shape), point.moments, framed.problem
-            )
+            standard = random.normal(key_theta, framed.problem.shift.shape)
+            theta = draw_theta(standard, point.regression, framed.problem)
             return state, (
                 framed.frame.rotation @ theta,
                 point.noise_variance,
@@ -178,8 +184,12 @@ def nuts(
 def gradient(
     key: jax.Array, _starts: jax.Array, framed: Framed
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same of our sampler; gradients as their mean, from the step sizes and the law of a trajectory's length."""
-    kernel, gain = Hamiltonian(), gains(WARMUP, WARMUP + KEPT)
+    """The same of our sampler.
+
+    Gradients as their mean, from the step sizes and the law of a trajectory's length.
+    """
+    kernel = Hamiltonian()
+    gain = gains(WARMUP, WARMUP + KEPT)
     keys, states = start(kernel, CHAINS, key, framed)
     states, _ = advance(kernel, (keys, 0, gain[:WARMUP]), states, framed)
     states, trace = advance(kernel, (keys, WARMUP, gain[WARMUP:]), states, framed)
@@ -188,9 +198,8 @@ def gradient(
     return np.asarray(trace[0]).swapaxes(0, 1), np.asarray(trace[1]).T, float(steps.mean())
 
 
-def compare(cell: Cell) -> list[str]:
-    """Lines of our sampler and of NUTS."""
-    lines = []
+def compare(cell: Cell, table: Table) -> None:
+    """Our sampler and NUTS in one cell."""
     with double_precision():
         framed = in_frame(problem_of(*DESIGNS[cell[0]](*cell[1:])))
         starts = start(Hamiltonian(), CHAINS, random.key(0), framed)[1].position
@@ -199,47 +208,37 @@ def compare(cell: Cell) -> list[str]:
         for name, sampler in (("gradient", gradient), ("nuts", compiled)):
             begin = time.process_time()
             theta, variance, steps = map(np.asarray, sampler(random.key(0), starts, framed))
-            seconds, steps = time.process_time() - begin, float(steps.mean())
+            seconds = time.process_time() - begin
+            gradients = float(steps.mean())
             size, rhat = worst(theta, variance)
-            per = size / (CHAINS * KEPT * steps)
-            cells = f"{size:>10.0f}{rhat:>9.4f}{seconds:>13.1f}{size / seconds:>16.1f}{steps:>16.1f}{per:>14.3f}"
-            lines.append(f"{cell[0]:<11}{name:<12}{cell[1]:>4}{cell[2]:>4}{cells}")
-            print(lines[-1], flush=True)
-    return lines
-
-
-NUTS_HEAD = f"{'design':<11}{'sampler':<12}{'d':>4}{'J':>4}{'least ESS':>10}{'R-hat':>9}{'CPU seconds':>13}{'ESS/CPU second':>16}"
-NUTS_HEAD += f"{'gradients/draw':>16}{'ESS/gradient':>14}"
+            per = size / (CHAINS * KEPT * gradients)
+            place = cell[0], name, *cell[1:]
+            table.row(*place, size, rhat, seconds, size / seconds, gradients, per)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="small cells")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument(
-        "--nuts", action="store_true", help="compare with NUTS instead; there is no bar"
-    )
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="small cells")
+    bench.option("--nuts", action="store_true", help="compare with NUTS instead; there is no bar")
+    options = bench.options()
     if options.nuts:
-        lines = [
-            line
-            for cell in (NUTS_CELLS[:1] if options.quick else NUTS_CELLS)
-            for line in compare(cell)
-        ]
-        print(f"\n{NUTS_HEAD}\n" + "\n".join(lines))
-        return
-    lines, met = [], True
+        columns = COLUMNS | {"CPU seconds": ".1f", "ESS/CPU second": ".1f"}
+        table = bench.table("nuts", columns | {"gradients/draw": ".1f", "ESS/gradient": ".3f"})
+        for cell in NUTS_CELLS[:1] if options.quick else NUTS_CELLS:
+            compare(cell, table)
+        bench.finish()
+    table = bench.table("mixing", COLUMNS | {"seconds": ".1f", "ESS/second": ".1f"})
     for cell in QUICK_CELLS if options.quick else CELLS:
         for sampler in ("gradient", "metropolis"):
-            line, good = measure(cell, sampler)
-            met &= good or sampler == "metropolis"
-            print(line, flush=True)
-            lines.append(line)
-    print(f"\n{HEAD}\n" + "\n".join(lines))
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+            size, rhat, seconds = measure(cell, sampler)
+            converged = rhat < 1.01 and size > 400
+            note = "" if converged else "not converged"
+            place = cell[0], sampler, *cell[1:]
+            table.row(*place, size, rhat, seconds, size / seconds, note=note)
+            if sampler == "gradient":
+                rate = LEAST_RATE.get(cell, 0.0)
+                bench.bar(f"{cell} converged", met=converged)
+                bench.bar(f"{cell} at least {rate:g} a second", met=size / seconds >= rate)
+    bench.finish()
 
 
 if __name__ == "__main__":

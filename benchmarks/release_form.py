@@ -1,21 +1,25 @@
-"""Release forms compared: what the row radius, the response's weight, y'y and the shape of noise do to expected intervals.
+"""Release forms compared.
 
-Widths of slopes' 90 % intervals, geometric mean over slopes, by the planner (tacit.plan), relative to the default form: below 1 is better.
-Designs: numbers of numeric and two-level features, rows per holder; features that fill all, half or a quarter of their public ranges.
+What the row radius, the response's weight, y'y and the shape of noise do to expected intervals.
 
-Cells in which the default leaves more than 0.25 of scaled width are left out: noise swamps them, and widths there tell of shrinkage only.
+Widths of slopes' 90 % intervals, geometric mean over slopes, by the planner (tacit.plan), relative
+to the default form: below 1 is better. Designs: numbers of numeric and two-level features, rows per
+holder; features that fill all, half or a quarter of their public ranges.
 
-Bars (--check): no alternative is better than the default by more than a quarter in the geometric mean over designs, and the default is
-never worse than twice the best form of a design.
+Cells in which the default leaves more than 0.25 of scaled width are left out: noise swamps them,
+and widths there tell of shrinkage only.
+
+Bars (--check): no alternative is better than the default by more than a quarter in the geometric
+mean over designs, and the default is never worse than twice the best form of a design.
 
     python benchmarks/release_form.py [--quick] [--check]
 """
 
-import argparse
+import itertools
 import math
-import sys
 
 import numpy as np
+from frame import Bench
 
 from tacit.plan import Guess, forecast
 from tacit.study import Study
@@ -78,59 +82,54 @@ def study_of(design: tuple[int, int, list[int]], relation: str, form: dict[str, 
 
 
 def width(study: Study, rows: list[int], epsilon: float, fill: float) -> float:
-    [found] = forecast(study, rows, [epsilon], Guess(fill=fill))
-    return float(np.exp(np.mean(np.log(found.scaled_widths[1:]))))
+    [outlook] = forecast(study, rows, [epsilon], Guess(fill=fill))
+    return float(np.exp(np.mean(np.log(outlook.scaled_widths[1:]))))
+
+
+COLUMNS = {"relation": "<13", "form": "<20", "all": ".2f", "fill 1": ".2f", "1/2": ".2f"}
+COLUMNS |= {"1/4": ".2f", "worst": ".2f", "best": ".2f"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="one design, one epsilon")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    options = parser.parse_args()
-    designs = dict(list(DESIGNS.items())[:1]) if options.quick else DESIGNS
+    bench = Bench(__doc__, quick="one design, one epsilon")
+    options = bench.options()
+    designs = list(DESIGNS.values())[: 1 if options.quick else None]
     epsilons = [1.0] if options.quick else [0.3, 1.0, 4.0]
-    met, tables = True, []
+    table = bench.table("width", COLUMNS)
     for relation in ("replace-one", "add-remove"):
-        cells = [
-            (design, epsilon, fill)
-            for design in designs.values()
-            for epsilon in epsilons
-            for fill in (1.0, 0.5, 0.25)
-        ]
-        widths = {
-            name: np.array(
-                [
-                    width(study_of(design, relation, form), design[2], epsilon, fill)
-                    for design, epsilon, fill in cells
-                ]
-            )
-            for name, form in FORMS.items()
-        }
-        told = widths["default"] < TELLING
-        widths = {name: found[told] for name, found in widths.items()}
-        fills = np.array([fill for *_, fill in cells])[told]
-        best = np.min(list(widths.values()), axis=0)
-        tables.append(
-            f"\n{relation}: width over the default's      {'all':>8}{'fill 1':>8}{'1/2':>8}{'1/4':>8}{'worst':>8}{'best':>8}"
-        )
-        for name, found in widths.items():
-            logs = np.log(found / widths["default"])
+        widths, fills = compared(relation, designs, epsilons)
+        default = widths["default"]
+        for name, values in widths.items():
+            logs = np.log(values / default)
             means = [
                 math.exp(float(logs[chosen].mean()))
                 for chosen in (fills > 0, fills == 1.0, fills == 0.5, fills == 0.25)
             ]
-            row = [*means, float(np.exp(logs.max())), float(np.exp(logs.min()))]
-            tables.append(f"{name:<40}" + "".join(f"{value:>8.2f}" for value in row))
-            met &= means[0] > 0.75
-        met &= bool((widths["default"] / best).max() < 2)
-        tables.append(
-            f"default over the best form of each design, at most {float((widths['default'] / best).max()):.2f}"
+            table.row(relation, name, *means, math.exp(logs.max()), math.exp(logs.min()))
+            bench.bar(f"{relation}: {name} is no better by a quarter", met=means[0] > 0.75)
+        most = float((default / np.min(list(widths.values()), axis=0)).max())
+        bench.say(f"{relation}: default over the best form of each design, at most {most:.2f}")
+        bench.bar(f"{relation}: default never twice the best form of a design", met=most < 2)
+    bench.finish()
+
+
+def compared(
+    relation: str, designs: list[tuple[int, int, list[int]]], epsilons: list[float]
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Widths of every form in the cells that tell anything, and what features fill there."""
+    cells = list(itertools.product(designs, epsilons, (1.0, 0.5, 0.25)))
+    widths = {
+        name: np.array(
+            [
+                width(study_of(design, relation, form), design[2], epsilon, fill)
+                for design, epsilon, fill in cells
+            ]
         )
-    print("\n".join(tables))
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+        for name, form in FORMS.items()
+    }
+    told = widths["default"] < TELLING
+    fills = np.array([fill for *_, fill in cells])
+    return {name: values[told] for name, values in widths.items()}, fills[told]
 
 
 if __name__ == "__main__":

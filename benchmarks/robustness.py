@@ -1,51 +1,66 @@
-"""Robustness: made data whose model is wrong, or too small for their columns; the default must never predict worse than the mean.
+"""Robustness: made data whose model is wrong, or too small for their columns.
 
-Each cell draws rows by one of the `SCENARIOS`, splits them over J holders, publishes them through the real encoder and mechanism (seeded
-noise, replace-one, δ = 1e-6) and scores predictions of new rows by R² against the pooled mean of the holders' responses. Beside the
-default stand least squares without privacy, on the same columns, and `fixed-s-fast` on the same releases.
+The default must never predict worse than the mean.
+
+Each cell draws rows by one of the `SCENARIOS`, splits them over J holders, publishes them through
+the real encoder and mechanism (seeded noise, replace-one, δ = 1e-6) and scores predictions of new
+rows by R² against the pooled mean of the holders' responses. Beside the default stand least squares
+without privacy, on the same columns, and `fixed-s-fast` on the same releases.
 
 Bars (--check), each with two standard errors of grace:
 
-- The default's R², averaged over runs, is at least −0.02. In the cells of `SWAMPED` the holders' own mean, as the releases give it, is too
-  noisy for that (`noisy mean`: intercept-only prediction from the same releases, by the ratio of the pooled noisy sums): there the
-  default is at least as good as it, less 0.02, and the summary says in nearly every run that the releases carry too little.
-- Where they carry enough (the default's R² is at least nine tenths of that of least squares, and that is above 0.1) it does not say so.
+- The default's R², averaged over runs, is at least −0.02. In the cells of `SWAMPED` the holders'
+  own mean, as the releases give it, is too noisy for that (`noisy mean`: intercept-only prediction
+  from the same releases, by the ratio of the pooled noisy sums): there the default is at least as
+  good as it, less 0.02, and the summary says in nearly every run that the releases carry too
+  little.
+- Where they carry enough (the default's R² is at least nine tenths of that of least squares, and
+  that is above 0.1) it does not say so.
 
-`--intercept C` gives rows (C, x) in place of (1, x), which spends more of the budget on the mean response. It needs no field of its own:
-(C, x) in a ball of radius R is C times (1, x/C) in one of radius R/C, so typical intervals are widened C times. The bars are for C = 1.
+`--intercept C` gives rows (C, x) in place of (1, x), which spends more of the budget on the mean
+response. It needs no field of its own: (C, x) in a ball of radius R is C times (1, x/C) in one of
+radius R/C, so typical intervals are widened C times. The bars are for C = 1.
 
     python benchmarks/robustness.py [--quick] [--check] [--runs 12] [--intercept 1]
 """
 
-import argparse
+import itertools
 import math
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from frame import Bench
 
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate
 from tacit.study import Study
-from tacit.study.study import NEAR_USUAL
+from tacit.study.form import NEAR_USUAL
 
 NEW_ROWS = 10_000
 LEAST = -0.02
 ENOUGH = 0.9
 WARNED, SPARED = 0.8, 0.2
-"""Shares of runs with a warning: at least so many where it is due, at most so many where it is not."""
+"""Shares of runs with a warning.
+
+At least so many where it is due, at most so many where it is not.
+"""
 
 Rows = tuple[np.ndarray, np.ndarray]
 Make = Callable[[np.random.Generator, int, np.random.Generator], Rows]
-"""Rows and responses of one holder; the second generator is the run's own, the same for each of its holders and for the new rows."""
+"""Rows and responses of one holder.
+
+The second generator is the run's own, the same for each of its holders and for the new rows.
+"""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """How rows are made, and what the study publicly says of them: the response's range and each feature's (range, typical)."""
+    """How rows are made, and what the study publicly says of them.
+
+    The response's range and each feature's (range, typical).
+    """
 
     make: Make
     p: int
@@ -57,7 +72,11 @@ class Scenario:
     )
 
     def study(self, epsilon: float, intercept: float = 1.0) -> Study:
-        """The study; with an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in units of C."""
+        """The study.
+
+        With an `intercept` C other than 1, the radius is the default rule's for rows (C, x), in
+        units of C.
+        """
         wide, (low, high) = self.feature
         reach = (intercept - 1) * (high - low) / 2
         typical = (max(low - reach, wide[0]), min(high + reach, wide[1]))
@@ -160,7 +179,7 @@ SWAMPED = {
     ("2,500 rows, d = 20", 10, 0.3),
     ("5,000 rows, d = 20", 10, 0.3),
 }
-"""Cells (scenario, J, ε) in which even the mean response is lost in the noise, and the summary must say so."""
+"""Cells (scenario, J, ε) in which even the mean response is lost, and the summary must say so."""
 Key = tuple[str, int, float]
 
 
@@ -177,7 +196,8 @@ class Scores:
 
 def holders_of(scenario: Scenario, holders: int, run: int) -> tuple[list[np.ndarray], np.ndarray]:
     """The holders' tables and new rows of the same holders, response last."""
-    tables, new = [], []
+    tables = []
+    new = []
     for k in range(holders):
         n = scenario.rows // holders
         x, y = scenario.make(
@@ -200,7 +220,10 @@ def r_squared(beta: np.ndarray, new: np.ndarray, mean: float) -> float:
 
 
 def noisy_mean(collection: Collection) -> np.ndarray:
-    """Coefficients of the intercept-only prediction, in the user's units: pooled noisy Σα²y over pooled noisy Σα²."""
+    """Coefficients of the intercept-only prediction, in the user's units.
+
+    Pooled noisy Σα²y over pooled noisy Σα².
+    """
     evidence, study = collection.evidence, collection.study
     middle, half = study.response.mapping
     share = np.clip(evidence.moments[:, 0].sum() / max(evidence.grams[:, 0, 0].sum(), 1e-9), -1, 1)
@@ -209,7 +232,8 @@ def noisy_mean(collection: Collection) -> np.ndarray:
 
 def measure(name: str, holders: int, epsilon: float, runs: int, intercept: float = 1.0) -> Scores:
     """One cell."""
-    scenario, scores = SCENARIOS[name], Scores()
+    scenario = SCENARIOS[name]
+    scores = Scores()
     study = scenario.study(epsilon, intercept)
     for run in range(runs):
         tables, new = holders_of(scenario, holders, run)
@@ -236,59 +260,53 @@ def error_of(values: list[float]) -> float:
 
 def complaints(key: Key, scores: Scores) -> list[str]:
     """Which bars a cell misses."""
-    ours, most, warned = (
-        float(np.mean(scores.ours)),
-        float(np.mean(scores.least_squares)),
-        float(np.mean(scores.warned)),
-    )
-    found = []
+    ours = float(np.mean(scores.ours))
+    most = float(np.mean(scores.least_squares))
+    warned = float(np.mean(scores.warned))
+    missed = []
     if key not in SWAMPED and ours + 2 * error_of(scores.ours) < LEAST:
-        found.append("worse than the mean")
+        missed.append("worse than the mean")
     gain = [ours - other for ours, other in zip(scores.ours, scores.noisy_mean, strict=True)]
     if key in SWAMPED and float(np.mean(gain)) + 2 * error_of(gain) < LEAST:
-        found.append("worse than the noisy mean")
+        missed.append("worse than the noisy mean")
     if key in SWAMPED and warned < WARNED:
-        found.append("no warning")
+        missed.append("no warning")
     if warned > SPARED and most > 0.1 and ours > ENOUGH * most:
-        found.append("needless warning")
-    return found
+        missed.append("needless warning")
+    return missed
 
 
-HEAD = f"{'scenario':<22}{'J':>3}{'epsilon':>8}{'least squares':>15}{'noise-aware':>16}{'worst':>8}"
-HEAD += f"{'fixed-s-fast':>14}{'noisy mean':>12}{'warned':>8}"
-
-
-def line_of(key: Key, scores: Scores) -> str:
-    name, holders, epsilon = key
-    cells = f"{np.mean(scores.least_squares):>15.3f}{np.mean(scores.ours):>9.3f} ±{error_of(scores.ours):.3f}{min(scores.ours):>8.3f}"
-    cells += f"{np.mean(scores.fixed):>14.3f}{np.mean(scores.noisy_mean):>12.3f}{100 * np.mean(scores.warned):>7.0f}%"
-    missed = ", ".join(complaints(key, scores))
-    return f"{name:<22}{holders:>3}{epsilon:>8g}{cells}{f'  MISSED: {missed}' if missed else ''}"
+COLUMNS = {"scenario": "<20", "J": "d", "epsilon": "g", "least squares": ".3f"}
+COLUMNS |= {"noise-aware": ".3f", "±": ".3f", "worst": ".3f", "fixed-s-fast": ".3f"}
+COLUMNS |= {"noisy mean": ".3f", "warned": ".0f%"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="three runs: under a minute")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--runs", type=int, default=12)
-    parser.add_argument("--intercept", type=float, default=1.0, help="C of rows (C, x)")
-    options = parser.parse_args()
-    runs, start = 3 if options.quick else options.runs, time.perf_counter()
-    lines, met = [], True
-    for name in SCENARIOS:
-        for holders in (1, 10):
-            for epsilon in (0.3, 1.0):
-                key = name, holders, epsilon
-                scores = measure(*key, runs, options.intercept)
-                lines.append(line_of(key, scores))
-                met &= not complaints(key, scores)
-                print(lines[-1], flush=True)
-    print(f"\nR² against the pooled mean, {runs} runs, {time.perf_counter() - start:.0f} s\n{HEAD}")
-    print("\n".join(lines))
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+    bench = Bench(__doc__, quick="three runs: under a minute")
+    bench.option("--runs", type=int, default=12)
+    bench.option("--intercept", type=float, default=1.0, help="C of rows (C, x)")
+    options = bench.options()
+    runs = 3 if options.quick else options.runs
+    table = bench.table("r-squared", COLUMNS)
+    for key in itertools.product(SCENARIOS, (1, 10), (0.3, 1.0)):
+        scores = measure(*key, runs, options.intercept)
+        missed = complaints(key, scores)
+        table.row(
+            *key,
+            np.mean(scores.least_squares),
+            np.mean(scores.ours),
+            error_of(scores.ours),
+            min(scores.ours),
+            np.mean(scores.fixed),
+            np.mean(scores.noisy_mean),
+            np.mean(scores.warned),
+            note=", ".join(missed),
+        )
+        name, holders, epsilon = key
+        told = f"{name}, J = {holders}, epsilon {epsilon:g}"
+        bench.bar(": ".join([told, *missed]), met=not missed)
+    bench.say(f"R² against the pooled mean, {runs} runs")
+    bench.finish()
 
 
 if __name__ == "__main__":

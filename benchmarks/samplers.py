@@ -1,14 +1,18 @@
-"""Speed of the samplers on one core, against the published MATLAB code (run under Octave) and a hand-written C++ loop.
+"""Speed of the samplers on one core, against the published code and a hand-written C++ loop.
 
-Time is CPU time of this process, held to one core, after compilation: µs per iteration and chain, four chains. Effective draws are
-those of the worst-mixing coefficient, per second of a whole run (warm-up included). Evidence has n = 10,000 rows in all. `normal-x`
-is the paper's Metropolis kernel here; its gradient sampler is timed by mixing.py.
+The published code is MATLAB's, run under Octave. Time is CPU time of this process, held to one
+core, after compilation: µs per iteration and chain, four chains. Effective draws are those of the
+worst-mixing coefficient, per second of a whole run (warm-up included). Evidence has n = 10,000 rows
+in all. `normal-x` is the paper's Metropolis kernel here; its gradient sampler is timed by
+mixing.py.
 
 Bars, checked by --check:
 
-- at least 20 times the published code where its time is known, 200 times for bernstein-sheldon at (20, 10);
+- at least 20 times the published code where its time is known, 200 times for bernstein-sheldon at
+  (20, 10);
 - at most 5 times the C++ loop at d ≥ 5;
-- fixed-s with 10,000 holders at d = 10 and fixed-s-fast with 100,000: within the seconds and the memory per holder of SCALE.
+- fixed-s with 10,000 holders at d = 10 and fixed-s-fast with 100,000: within the seconds and the
+  memory per holder of SCALE.
 
     python benchmarks/samplers.py [--quick] [--check]
 """
@@ -20,15 +24,15 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # before jax starts its threads
 
 import argparse
+import json
 import math
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from arviz_stats.base import array_stats
+from frame import Bench, Table, measured_apart, peak_memory
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
@@ -65,16 +69,6 @@ ROWS = 10_000
 NOISE_SD = 3.73  # noise multiplier at ε = 1, δ = 1e-5, for rows in the unit ball
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    name: str
-    cell: str
-    figures: str
-    met: bool | None  # None where no bar is set
-
-
 def evidence_of(d: int, holders: int, rows: int = ROWS, seed: int = 0) -> Evidence:
     """Noisy statistics of rows in the unit ball, split evenly over holders."""
     rng = np.random.default_rng(seed)
@@ -109,12 +103,10 @@ def effective(draws: Draws) -> float:
 
 
 def time_method(method: Method, cell: tuple[int, int], repeats: int) -> tuple[float, float]:
-    """µs per iteration and chain, the least of some runs after a first that compiles, and effective draws per second."""
-    evidence, prior, settings = (
-        evidence_of(*cell),
-        Prior.weak(cell[0]),
-        Settings(draws=1000, warmup=1000, sampler="metropolis"),
-    )
+    """µs per iteration and chain, least of some runs after one that compiles; effective draws/s."""
+    evidence = evidence_of(*cell)
+    prior = Prior.weak(cell[0])
+    settings = Settings(draws=1000, warmup=1000, sampler="metropolis")
     method.fit(evidence, prior, settings)
     seconds = math.inf
     for _ in range(repeats):
@@ -122,53 +114,51 @@ def time_method(method: Method, cell: tuple[int, int], repeats: int) -> tuple[fl
         draws = method.fit(evidence, prior, settings)
         seconds = min(seconds, time.process_time() - start)
     assert isinstance(draws, Draws)  # noqa: S101 - samplers give draws
-    return seconds / (settings.draws + settings.warmup) / settings.chains * 1e6, effective(
-        draws
-    ) / seconds
+    iterations = (settings.draws + settings.warmup) * settings.chains
+    return seconds / iterations * 1e6, effective(draws) / seconds
 
 
-def speed(method: Method, cell: tuple[int, int], repeats: int) -> Row:
+def speed(bench: Bench, table: Table, method: Method, cell: tuple[int, int], repeats: int) -> None:
     """Measure one method at one (d, J)."""
     micros, rate = time_method(method, cell, repeats)
-    published, cpp = PUBLISHED[method.name].get(cell), CPP.get(method.name, {}).get(cell)
-    bars = [published / micros >= FACTORS.get(method.name, PUBLISHED_FACTOR)] if published else []
-    bars += [micros <= CPP_FACTOR * cpp] if cpp else []
-    ratio = f"{published / micros:8.0f}x" if published else f"{'':9}"
-    slower = f"{micros / cpp:8.2f}x" if cpp else f"{'':9}"
-    return Row(
-        method.name,
-        f"d={cell[0]:<3} J={cell[1]:<3}",
-        f"{micros:9.1f} {rate:12.0f} {ratio} {slower}",
-        all(bars) if bars else None,
-    )
+    published = PUBLISHED[method.name].get(cell)
+    cpp = CPP.get(method.name, {}).get(cell)
+    faster = published / micros if published else None
+    slower = micros / cpp if cpp else None
+    table.row(method.name, *cell, micros, rate, faster, slower)
+    place = f"{method.name} at {cell}"
+    if faster is not None:
+        least = FACTORS.get(method.name, PUBLISHED_FACTOR)
+        bench.bar(f"{place}: {faster:.0f} times published, least {least:g}", met=faster >= least)
+    if slower is not None:
+        bench.bar(f"{place}: {slower:.2f} of C++, most {CPP_FACTOR:g}", met=slower <= CPP_FACTOR)
 
 
-def peak_kib() -> int:
-    """Peak resident memory of this process, KiB."""
-    with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - not a file
-        return int(next(line for line in status if line.startswith("VmHWM")).split()[1])
-
-
-def scale_here(name: str, holders: int) -> None:
-    """Fit many holders in this process; prints seconds, and KiB per holder beyond a run with few."""
-    method, prior = method_named(name), Prior.weak(SCALE_COLUMNS)
+def scale_here(name: str, holders: int) -> dict[str, float]:
+    """Fit many holders in this process: seconds, and KiB per holder beyond a run with few."""
+    method = method_named(name)
+    prior = Prior.weak(SCALE_COLUMNS)
     method.fit(evidence_of(SCALE_COLUMNS, 10), prior, Settings(draws=10, warmup=10))
     evidence = evidence_of(SCALE_COLUMNS, holders, rows=12 * holders)
-    before, start = peak_kib(), time.process_time()
+    before = peak_memory()
+    start = time.process_time()
     method.fit(evidence, prior, Settings())
-    print(time.process_time() - start, max(0, peak_kib() - before) / holders)
+    more = max(0.0, peak_memory() - before) / 1024 / holders
+    return {"seconds": time.process_time() - start, "kib": more}
 
 
-def scale(name: str) -> Row:
+def scale(bench: Bench, table: Table, name: str) -> None:
     """Run `scale_here` in a process of its own, so that its peak memory is its own."""
     holders, most_seconds, most_kib = SCALE[name]
-    command = [sys.executable, __file__, "--scale", name, str(holders)]
-    seconds, kib = map(
-        float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    figures = measured_apart(__file__, name, holders)
+    table.row(name, SCALE_COLUMNS, holders, figures["seconds"], figures["kib"])
+    bench.bar(
+        f"{name}, {holders:,} holders: at most {most_seconds:g} s",
+        met=figures["seconds"] <= most_seconds,
     )
-    met = seconds <= most_seconds and kib <= most_kib
-    return Row(
-        name, f"d={SCALE_COLUMNS} J={holders}", f"{seconds:9.1f} s {kib:10.2f} KiB per holder", met
+    bench.bar(
+        f"{name}, {holders:,} holders: at most {most_kib:g} KiB each",
+        met=figures["kib"] <= most_kib,
     )
 
 
@@ -181,33 +171,26 @@ def known(names: tuple[str, ...]) -> Iterator[Method]:
             print(f"{name} is left out: {error}", file=sys.stderr)
 
 
-def main() -> int:
-    """Measure, print the table, and give 1 where a bar is missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="two cells and no scale: under a minute"
-    )
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
-    parser.add_argument("--scale", nargs=2, metavar=("METHOD", "HOLDERS"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.scale:
-        scale_here(arguments.scale[0], int(arguments.scale[1]))
-        return 0
-    cells, repeats = (QUICK_CELLS, 2) if arguments.quick else (CELLS, 3)
-    rows = [speed(method, cell, repeats) for method in known(METHODS) for cell in cells]
-    if not arguments.quick:
-        rows += [scale(method.name) for method in known(tuple(SCALE))]
-    print(
-        f"{'method':18} {'cell':12} {'µs/it':>9} {'eff/s':>12} {'published':>9} {'of C++':>9}  bar"
-    )
-    for row in rows:
-        print(
-            f"{row.name:18} {row.cell:12} {row.figures}  {'' if row.met is None else 'met' if row.met else 'MISSED'}"
-        )
-    return int(arguments.check and any(row.met is False for row in rows))
+def main() -> None:
+    bench = Bench(__doc__, quick="two cells and no scale: under a minute")
+    bench.option("--measure", nargs=2, metavar=("METHOD", "HOLDERS"), help=argparse.SUPPRESS)
+    options = bench.options()
+    if options.measure:
+        print(json.dumps(scale_here(options.measure[0], int(options.measure[1]))))
+        return
+    columns = {"method": "<18", "d": "d", "J": "d", "µs/iteration": ".1f"}
+    columns |= {"effective/s": ".0f", "times published": ".0f", "of C++": ".2f"}
+    table = bench.table("speed", columns)
+    for method in known(METHODS):
+        for cell in QUICK_CELLS if options.quick else CELLS:
+            speed(bench, table, method, cell, 2 if options.quick else 3)
+    if not options.quick:
+        columns = {"method": "<18", "d": "d", "J": ",", "seconds": ".1f", "KiB per holder": ".2f"}
+        table = bench.table("scale", columns)
+        for method in known(tuple(SCALE)):
+            scale(bench, table, method.name)
+    bench.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

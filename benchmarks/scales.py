@@ -1,25 +1,28 @@
-"""When two stages beat one: private scales against ranges alone, and against knowing the typical intervals.
+"""When two stages beat one.
 
-Three simulated holders of 5,000 rows and six features. Each feature has a generous public range, of which an even spread
-with the same variance would fill a given share, off its centre by up to 0.7 of what room is left. The response is linear in
-the features with a signal-to-noise ratio that gives R² of about 0.65. Where the share is 1 the features are evenly spread over the ranges;
-else they are correlated normals, clamped at the ranges.
+Private scales against ranges alone, and against knowing the typical intervals.
 
-`one` publishes once with ranges alone; `share s` spends s of μ² on scales and the rest on the study that `fix_scales` makes;
-`known` is told m ± √3 sd and publishes once; `rows` is least squares without privacy. All are at the same (ε, 1e-6) per
-holder, replace-one, default form, default method; R² on 5,000 rows held out, averaged over runs that differ in data and noise.
+Three simulated holders of 5,000 rows and six features. Each feature has a generous public range, of
+which an even spread with the same variance would fill a given share, off its centre by up to 0.7 of
+what room is left. The response is linear in the features with a signal-to-noise ratio that gives R²
+of about 0.65. Where the share is 1 the features are evenly spread over the ranges; else they are
+correlated normals, clamped at the ranges.
 
-Bars (--check): with share 0.1 two stages beat one wherever features fill a tenth of their ranges or less, and lose at most 0.02 of R²
-where they fill them.
+`one` publishes once with ranges alone; `share s` spends s of μ² on scales and the rest on the study
+that `fix_scales` makes; `known` is told m ± √3 sd and publishes once; `rows` is least squares
+without privacy. All are at the same (ε, 1e-6) per holder, replace-one, default form, default
+method; R² on 5,000 rows held out, averaged over runs that differ in data and noise.
+
+Bars (--check): with share 0.1 two stages beat one wherever features fill a tenth of their ranges or
+less, and lose at most 0.02 of R² where they fill them.
 
     python benchmarks/scales.py [--runs 20] [--quick] [--check]
 """
 
-import argparse
 import math
-import sys
 
 import numpy as np
+from frame import Bench
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
@@ -40,7 +43,8 @@ class World:
     """Means, spreads and coefficients of one run, and rows drawn from them."""
 
     def __init__(self, rng: np.random.Generator, fill: float) -> None:
-        self.rng, self.fill = rng, fill
+        self.rng = rng
+        self.fill = fill
         half = (HIGH - LOW) / 2
         self.mean = LOW + half * (1 + (1 - fill) * rng.uniform(-0.7, 0.7, FEATURES))
         self.sd = np.full(FEATURES, fill * half / math.sqrt(3))
@@ -108,10 +112,11 @@ def second_stage(
 
 def cell(fill: float, epsilon: float, runs: int) -> dict[str, float]:
     """Mean R² of each way in one cell."""
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for run in range(runs):
         world = World(np.random.default_rng([run, int(1000 * fill)]), fill)
-        parts, test = [world.rows(ROWS) for _ in range(HOLDERS)], world.rows(ROWS)
+        parts = [world.rows(ROWS) for _ in range(HOLDERS)]
+        test = world.rows(ROWS)
         rng = np.random.default_rng([run, int(1000 * epsilon)])
         x, y = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         least_squares = np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y, rcond=None)[0]
@@ -120,36 +125,28 @@ def cell(fill: float, epsilon: float, runs: int) -> dict[str, float]:
             f"share {share:g}": second_stage(epsilon, share, parts, rng) for share in SHARES
         }
         for name, study in studies.items():
-            found.setdefault(name, []).append(private(study, parts, test, rng))
-        found.setdefault("rows", []).append(r_squared(least_squares, test))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            scores.setdefault(name, []).append(private(study, parts, test, rng))
+        scores.setdefault("rows", []).append(r_squared(least_squares, test))
+    return {name: float(np.mean(values)) for name, values in scores.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="three runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="three runs")
+    bench.option("--runs", type=int, default=20)
+    options = bench.options()
     ways = ["one", *(f"share {share:g}" for share in SHARES), "known", "rows"]
-    lines, met = [], True
+    columns = {"fill": "g", "ε": "g", "one stage": ".3f"}
+    columns |= {f"share {share:g}": ".3f" for share in SHARES}
+    columns |= {"scales known": ".3f", "no privacy": ".3f"}
+    table = bench.table("r-squared", columns)
     for fill in FILLS:
         for epsilon in EPSILONS:
-            found = cell(fill, epsilon, 3 if options.quick else options.runs)
-            gain = found["share 0.1"] - found["one"]
-            met &= (gain > 0 or fill > 0.1) and (gain >= -MOST_LOSS or fill < 1)
-            lines.append(
-                f"{fill:>5g}{epsilon:>9g}"
-                + "".join(f"{found[way]:>12.4f}" for way in ways)
-                + f"{gain:>+10.4f}"
-            )
-            print(lines[-1], file=sys.stderr, flush=True)
-    print(f"\n{'fill':>5}{'epsilon':>9}" + "".join(f"{way:>12}" for way in ways) + f"{'gain':>10}")
-    print("\n".join(lines))
-    print("gain: share 0.1 over one; " + ("bars met" if met else "bars missed"))
-    sys.exit(0 if met or not options.check else 1)
+            means = cell(fill, epsilon, 3 if options.quick else options.runs)
+            table.row(fill, epsilon, *(means[way] for way in ways))
+            gain = means["share 0.1"] - means["one"]
+            sentence = f"fill {fill:g}, epsilon {epsilon:g}: share 0.1 over one {gain:+.4f}"
+            bench.bar(sentence, met=(gain > 0 or fill > 0.1) and (gain >= -MOST_LOSS or fill < 1))
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -1,21 +1,24 @@
-"""A secure sum against separate releases: the same budget of each holder, the same data, and how wide the intervals become.
+"""A secure sum against separate releases.
 
-With J separate releases the noise of all of them meets in the estimate. In a secure sum each holder adds a share, so that the noise
-of the honest ones who stay is that of one release. Compared: mean squared error of the slopes and mean width of their 90 % intervals
-(geometric means over runs of seeded noise), method noise-aware; and one release of the pooled rows, the best there could be.
+The same budget of each holder, the same data, and how wide the intervals become.
 
-Bars (--check): at J = 10 and 50, with noise for a fifth of the holders gone and a fifth colluding, the sum's intervals are narrower than
-separate ones by the factor below, and all cover at 90 % within what chance allows (error below 1e-6 for all cells together).
+With J separate releases the noise of all of them meets in the estimate. In a secure sum each holder
+adds a share, so that the noise of the honest ones who stay is that of one release. Compared: mean
+squared error of the slopes and mean width of their 90 % intervals (geometric means over runs of
+seeded noise), method noise-aware; and one release of the pooled rows, the best there could be.
+
+Bars (--check): at J = 10 and 50, with noise for a fifth of the holders gone and a fifth colluding,
+the sum's intervals are narrower than separate ones by the factor below, and all cover at 90 %
+within what chance allows (error below 1e-6 for all cells together).
 
     python benchmarks/secure_sum.py [--quick] [--check]
 """
 
-import argparse
 import base64
-import sys
 
 import numpy as np
 import pyarrow as pa
+from frame import Bench
 from scipy.stats import binom
 
 from tacit.analyst.collection import collect
@@ -35,6 +38,7 @@ THETA = np.array([0.2, 0.5, -0.8, 0.3, 0.0])
 ROWS = 2000
 FACTOR = {10: 1.5, 50: 3.0}
 """How many times narrower than separate releases' the sum's intervals must be."""
+GUARDED = "sum, a fifth may go, a fifth collude"
 
 
 def summing(holders: int, least: int, colluding: int) -> Study:
@@ -51,7 +55,10 @@ def rows(rng: np.random.Generator, count: int) -> pa.Table:
 
 
 def judge(posterior: Posterior) -> tuple[float, float, np.ndarray]:
-    """Squared error, mean width of slopes' intervals, and which intervals cover; in the user's units, the intercept left out."""
+    """Squared error, mean width of slopes' intervals, and which intervals cover.
+
+    In the user's units, the intercept left out.
+    """
     intervals = posterior.interval(0.9)[1:]
     covered = (intervals[:, 0] <= THETA[1:]) & (THETA[1:] <= intervals[:, 1])
     error = float(np.mean((posterior.mean()[1:] - THETA[1:]) ** 2))
@@ -65,9 +72,9 @@ def run(holders: int, runs: int) -> dict[str, tuple[float, float, float, int]]:
     ways = {
         "separate": None,
         "sum, all honest": summing(holders, holders, 0),
-        "sum, a fifth may go, a fifth collude": summing(holders, holders - fifth, fifth),
+        GUARDED: summing(holders, holders - fifth, fifth),
     }
-    found: dict[str, list[tuple[float, float, np.ndarray]]] = {}
+    judged: dict[str, list[tuple[float, float, np.ndarray]]] = {}
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         tables = [rows(rng, ROWS) for _ in range(holders)]
@@ -76,9 +83,10 @@ def run(holders: int, runs: int) -> dict[str, tuple[float, float, float, int]]:
         ]
         for name, study in ways.items():
             published = releases if study is None else [simulate_sum(study, tables, rng)]
-            found.setdefault(name, []).append(judge(fit(collect(published, allow_simulated=True))))
+            posterior = fit(collect(published, allow_simulated=True))
+            judged.setdefault(name, []).append(judge(posterior))
         pooled = simulate(plain, pa.concat_tables(tables), rng, holder="all")
-        found.setdefault("one holder with all rows", []).append(
+        judged.setdefault("one holder with all rows", []).append(
             judge(fit(collect(pooled, allow_simulated=True)))
         )
     return {
@@ -88,37 +96,35 @@ def run(holders: int, runs: int) -> dict[str, tuple[float, float, float, int]]:
             float(np.mean([covered for _, _, covered in each])),
             4 * len(each),
         )
-        for name, each in found.items()
+        for name, each in judged.items()
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="few runs")
+    options = bench.options()
     runs = 10 if options.quick else 100
-    met, lines = True, []
+    columns = {"J": "d", "publishing": "<38", "mean squared error": ".2e"}
+    table = bench.table("sum", columns | {"width of 90 %": ".4f", "covers": ".3f"})
     for holders in (10, 50):
-        found = run(holders, runs)
-        lines.append(
-            f"\nJ = {holders} holders of {ROWS} rows, epsilon = 1, delta = 1e-6, {runs} runs"
+        ways = run(holders, runs)
+        for name, (error, width, coverage, intervals) in ways.items():
+            table.row(holders, name, error, width, coverage)
+            # Four intervals of a run are not independent: judged as if a run were one interval,
+            # which errs on the mild side.
+            least = binom.ppf(1e-7, intervals // 4, 0.9)
+            bench.bar(f"J = {holders}, {name}: covers", met=coverage * intervals / 4 >= least)
+        ratio = ways["separate"][1] / ways[GUARDED][1]
+        bench.bar(
+            f"J = {holders}: {ratio:.2f} times narrower, at least {FACTOR[holders]:g}",
+            met=ratio > FACTOR[holders],
         )
-        lines.append(f"{'':<36}{'mean squared error':>20}{'width of 90 %':>16}{'coverage':>10}")
-        for name, (error, width, coverage, intervals) in found.items():
-            lines.append(f"{name:<36}{error:>20.2e}{width:>16.4f}{coverage:>10.3f}")
-            # Four intervals of a run are not independent: judged as if a run were one interval, which errs on the mild side.
-            met &= coverage * intervals / 4 >= binom.ppf(1e-7, intervals // 4, 0.9)
-        ratio = found["separate"][1] / found["sum, a fifth may go, a fifth collude"][1]
-        met &= ratio > FACTOR[holders]
-        lines.append(
-            f"the sum's intervals, where a fifth may go and a fifth collude, are {ratio:.2f} times narrower than separate releases'"
+        bench.say(
+            f"J = {holders}: the sum's intervals, where a fifth may go and a fifth collude, "
+            f"are {ratio:.2f} times narrower than separate releases'"
         )
-    print("\n".join(lines))
-    print("bars met" if met else "bars missed")
-    sys.exit(0 if met or not options.check else 1)
+    bench.say(f"{runs} runs of holders with {ROWS} rows, epsilon = 1, delta = 1e-6")
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -1,28 +1,34 @@
-"""What adding up costs beside reading, source by source: Parquet, PostgreSQL, DuckDB, SQLite and Spark.
+"""What adding up costs beside reading, source by source.
 
-The same rows, 19 features and a response, lie in each source. Two measures of each, in processes of their own: `read` takes every
-batch and does nothing with it; `statistics` adds them up as `publish` does. CPU time is user plus system, of this process alone
-for databases (a server's own work is the reader's either way), of every process of the session for Spark, whose rate is
-taken from two sizes, so that start-up cancels. The smallest of several runs counts. BLAS keeps to one thread.
+Parquet, PostgreSQL, DuckDB, SQLite and Spark.
+
+The same rows, 19 features and a response, lie in each source. Two measures of each, in processes of
+their own: `read` takes every batch and does nothing with it; `statistics` adds them up as `publish`
+does. CPU time is user plus system, of this process alone for databases (a server's own work is the
+reader's either way), of every process of the session for Spark, whose rate is taken from two sizes,
+so that start-up cancels. The smallest of several runs counts. BLAS keeps to one thread.
 
     python benchmarks/sources.py [--quick] [--check] [--only NAME ...]
 
-`--quick` takes a tenth of the rows; `--check` exits 1 when adding up takes more than MOST_MICROSECONDS of CPU per row beyond
-reading, or memory grows with the rows (but for DuckDB, which keeps what it read in a cache of its own). A source whose server or
-extra is missing is left out, and said so.
+`--quick` takes a tenth of the rows; `--check` exits 1 when adding up takes more than
+MOST_MICROSECONDS of CPU per row beyond reading, or memory grows with the rows (but for DuckDB,
+which keeps what it read in a cache of its own). A source whose server or extra is missing is left
+out, and said so.
 """
 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from frame import Bench, cpu_time, measured_apart, peak_memory
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "rows"))
 
@@ -39,72 +45,82 @@ COLUMNS = [*FEATURES, "y"]
 SOURCES = ("parquet", "postgresql", "duckdb", "sqlite")
 
 
+COLUMNS_SHOWN = {"source": "<11", "rows": ",", "reading, µs per row": ".2f", "with sums": ".2f"}
+COLUMNS_SHOWN |= {"rows per second and core": ",", "peak, MB": ".0f", "with a fifth, MB": ".0f"}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what adding up costs beside reading.")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument(
-        "--only", nargs="+", choices=[*SOURCES, "spark"], default=[*SOURCES, "spark"]
-    )
-    parser.add_argument(
-        "--measure", nargs=3, metavar=("WHAT", "ADDRESS", "ROWS"), help=argparse.SUPPRESS
-    )
-    arguments = parser.parse_args()
-    if arguments.measure:
-        what, address, rows = arguments.measure
+    bench = Bench(__doc__, quick="a tenth of the rows")
+    bench.option("--only", nargs="+", choices=[*SOURCES, "spark"], default=[*SOURCES, "spark"])
+    bench.option("--measure", nargs=3, metavar=("WHAT", "ADDRESS", "ROWS"), help=argparse.SUPPRESS)
+    options = bench.options()
+    if options.measure:
+        what, address, rows = options.measure
         print(json.dumps(MEASURES[what](address, int(rows))))
         return
-    share = 10 if arguments.quick else 1
-    missed = False
+    share = 10 if options.quick else 1
+    table = bench.table("sources", COLUMNS_SHOWN)
     with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
-        print(
-            f"CPU µs per row of {len(COLUMNS)} columns; peak memory with all rows and with a fifth"
-        )
-        print(f"{'source':11} {'rows':>11} {'read':>9} {'with sums':>9}")
-        for name in arguments.only:
+        for name in options.only:
             try:
-                missed |= (
-                    spark(SPARK_ROWS // share)
-                    if name == "spark"
-                    else database(name, Path(folder), ROWS // share)
-                )
+                if name == "spark":
+                    figures = spark(SPARK_ROWS // share)
+                else:
+                    figures = database(name, Path(folder), ROWS // share)
             except (ImportError, OSError, subprocess.CalledProcessError) as error:
-                print(f"{name:11} left out: {type(error).__name__}", file=sys.stderr)
-    sys.exit(1 if arguments.check and missed else 0)
+                bench.say(f"{name} left out: {type(error).__name__}")
+                continue
+            table.row(name, *figures.shown)
+            bar(bench, name, figures)
+    bench.say(f"CPU µs per row of {len(COLUMNS)} columns")
+    bench.finish()
 
 
-def database(name: str, folder: Path, rows: int) -> bool:
-    """Measure one source that lies on this machine; print, and say whether a bar is missed."""
+@dataclass(frozen=True)
+class Figures:
+    """CPU µs per row; peak memory in bytes with all rows and with a fifth, but for Spark."""
+
+    rows: int
+    reading: float
+    summing: float
+    peak: float | None = None
+    peak_of_few: float | None = None
+
+    @property
+    def shown(self) -> list[float | None]:
+        """A row of the table."""
+        peaks = [None if peak is None else peak / 1e6 for peak in (self.peak, self.peak_of_few)]
+        return [self.rows, self.reading, self.summing, round(1e6 / self.summing, -4), *peaks]
+
+
+def bar(bench: Bench, name: str, figures: Figures) -> None:
+    """The bars of one source."""
+    more = figures.summing - figures.reading
+    bench.bar(
+        f"{name}: {more:.2f} of at most {MOST_MICROSECONDS:g} µs beyond reading",
+        met=more <= MOST_MICROSECONDS,
+    )
+    if figures.peak is not None and figures.peak_of_few is not None and name != "duckdb":
+        growth = figures.peak / figures.peak_of_few
+        bench.bar(
+            f"{name}: memory {growth:.2f} of at most {MOST_GROWTH}", met=growth <= MOST_GROWTH
+        )
+
+
+def database(name: str, folder: Path, rows: int) -> Figures:
+    """Measure one source that lies on this machine."""
     with MAKERS[name](folder, rows) as address:
-        read = min(
-            (measure("read", address, rows) for _ in range(REPEATS)), key=lambda run: run["cpu"]
-        )
-        ours = min(
-            (measure("statistics", address, rows) for _ in range(REPEATS)),
-            key=lambda run: run["cpu"],
-        )
-        few = min(measure("statistics", address, rows // 5)["peak"] for _ in range(2))
-    per_read, per_row = read["cpu"] / rows * 1e6, ours["cpu"] / rows * 1e6
-    peaks = f"{ours['peak'] / 1e6:4.0f} MB, {few / 1e6:4.0f} MB"
-    print(
-        f"{name:11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {peaks}; {1e6 / per_row:,.0f} rows per second and core"
+        reads = [measured_apart(__file__, "read", address, rows) for _ in range(REPEATS)]
+        sums = [measured_apart(__file__, "statistics", address, rows) for _ in range(REPEATS)]
+        few = [measured_apart(__file__, "statistics", address, rows // 5) for _ in range(2)]
+    least = min(sums, key=lambda run: run["cpu"])
+    return Figures(
+        rows=rows,
+        reading=min(run["cpu"] for run in reads) / rows * 1e6,
+        summing=least["cpu"] / rows * 1e6,
+        peak=least["peak"],
+        peak_of_few=min(run["peak"] for run in few),
     )
-    grows = name != "duckdb" and ours["peak"] > MOST_GROWTH * few
-    return per_row - per_read > MOST_MICROSECONDS or grows
-
-
-def measure(what: str, address: str, rows: int) -> dict[str, float]:
-    """Run one measure in a fresh process."""
-    command = [sys.executable, __file__, "--measure", what, address, str(rows)]
-    environment = os.environ | {
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-    }
-    result: dict[str, float] = json.loads(
-        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    )
-    return result
 
 
 def study() -> Any:  # noqa: ANN401
@@ -145,7 +161,8 @@ def table(address: str, rows: int) -> Any:  # noqa: ANN401
 
 def read(address: str, rows: int) -> dict[str, float]:
     """Take every batch, and nothing else."""
-    source, start = table(address, rows), cpu_time()
+    source = table(address, rows)
+    start = cpu_time()
     count = sum(batch.num_rows for batch in source.batches())
     return {"cpu": cpu_time() - start, "peak": peak_memory(), "rows": count}
 
@@ -155,7 +172,8 @@ def statistics(address: str, rows: int) -> dict[str, float]:
     from tacit.holder.statistics import STATISTICS
     from tacit.holder.tally import total_of
 
-    agreement, source = study(), table(address, rows)
+    agreement = study()
+    source = table(address, rows)
     start = cpu_time()
     total = total_of(STATISTICS, agreement, source)
     return {"cpu": cpu_time() - start, "peak": peak_memory(), "rows": total.n}
@@ -185,7 +203,8 @@ class Made:
     """A source that is there while `with` lasts; gives its address."""
 
     def __init__(self, folder: Path, rows: int) -> None:
-        self.folder, self.rows = folder, rows
+        self.folder = folder
+        self.rows = rows
 
     def __exit__(self, *_: object) -> None:
         """Nothing stays but what the folder takes with it."""
@@ -273,8 +292,8 @@ MAKERS: dict[str, Any] = {
 # Spark, on this machine's cores. Rows are made where they are read, so that no disk is measured.
 
 
-def spark(rows: int) -> bool:
-    """Measure adding up at two sizes in one session; print, and say whether a bar is missed."""
+def spark(rows: int) -> Figures:
+    """Measure adding up at two sizes in one session."""
     from pyspark.sql import SparkSession
 
     from tacit.holder.statistics import STATISTICS
@@ -298,9 +317,8 @@ def spark(rows: int) -> bool:
     agreement = study()
 
     def frame(count: int) -> Any:  # noqa: ANN401
-        columns = [
-            f"hash(id, {k}) / 715827882.7D AS {name}" for k, name in enumerate(COLUMNS)
-        ]  # even on ±3
+        # Even on ±3.
+        columns = [f"hash(id, {k}) / 715827882.7D AS {name}" for k, name in enumerate(COLUMNS)]
         return session.range(0, count, 1, PARTITIONS).selectExpr(*columns)
 
     def added(count: int) -> float:
@@ -315,15 +333,15 @@ def spark(rows: int) -> bool:
         [work(rows) - work(few) for _ in range(REPEATS - 1)] for work in (only_read, added)
     ]
     session.stop()
-    per_read, per_row = (min(runs) / (rows - few) * 1e6 for runs in differences)
-    print(
-        f"{'spark':11} {rows:11,} {per_read:9.2f} {per_row:9.2f}  {1e6 / per_row:,.0f} rows per second and core"
-    )
-    return per_row - per_read > MOST_MICROSECONDS
+    reading, summing = (min(runs) / (rows - few) * 1e6 for runs in differences)
+    return Figures(rows=rows, reading=reading, summing=summing)
 
 
 def _nothing() -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """An executor's function that takes every batch and gives none; made here, so that it travels by value."""
+    """An executor's function that takes every batch and gives none.
+
+    Made here, so that it travels by value.
+    """
 
     def function(batches: Iterator[Any]) -> Iterator[Any]:
         for _ in batches:
@@ -347,22 +365,6 @@ def family_cpu() -> float:
 
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return sum(sum(process.cpu_times()[:2]) for process in processes)
-
-
-def cpu_time() -> float:
-    """User and system seconds of this process so far, all threads."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def peak_memory() -> float:
-    """Largest resident size of this process in bytes."""
-    line = next(
-        line
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("VmHWM")
-    )
-    return float(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
-"""Streams: what pooling batches costs in accuracy, what one more batch costs, and how fast rows are published.
+"""Streams: what pooling batches costs in accuracy, and what one more batch costs.
 
-Run with --quick for less, --check to fail when a bar is missed: one more batch late in a long log may cost at most BAR times what it
-costs early, and pooling may cost at most 5 % of accuracy.
+And how fast rows are published.
+
+Bars (--check): one more batch late in a long log costs at most BAR times what it costs early, and
+pooling at most 5 % of accuracy.
+
+    python benchmarks/stream.py [--quick] [--check]
 """
 
-import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from frame import Bench
 from numpy.typing import NDArray
 
 import tacit
@@ -27,6 +30,8 @@ Array = NDArray[np.float64]
 
 BAR = 2.0
 FEATURES = 5
+SHORT = ((10, 1000), (50, 1000))
+LONG = (*SHORT, (50, 200), (200, 500))
 STUDY = Study.from_document(
     {
         "name": "stream-benchmark",
@@ -44,45 +49,56 @@ def table(rows: int, truth: Array, mixing: Array, rng: np.random.Generator) -> A
 
 
 def accuracy(batches: int, rows: int, runs: int) -> dict[str, tuple[float, float, float]]:
-    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds: pooled, and each batch as a holder."""
-    found: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name in ("pooled", "apart")}
+    """Root mean square error of the scaled coefficients, coverage of 90 % intervals and seconds.
+
+    Pooled, and each batch as a holder.
+    """
+    figures: dict[str, tuple[list[float], ...]] = {
+        name: ([], [], []) for name in ("pooled", "apart")
+    }
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        truth, mixing = rng.uniform(-0.5, 0.5, FEATURES), rng.normal(size=(FEATURES, FEATURES))
+        truth = rng.uniform(-0.5, 0.5, FEATURES)
+        mixing = rng.normal(size=(FEATURES, FEATURES))
         releases = [
             simulate(STUDY, table(rows, truth, mixing, rng), rng, holder=str(b))
             for b in range(batches)
         ]
         same = [release.model_copy(update={"holder": "north"}) for release in releases]
-        accumulator = Accumulator(Entry("s", 1, same[0]))
+        accumulator = Accumulator(Entry(same[0].in_stream("s", 1)))
         for number, release in enumerate(same, 1):
-            accumulator.add(Entry("s", number, release))
+            accumulator.add(Entry(release.in_stream("s", number)))
         wanted = np.concatenate([[0.0], truth]) / 3
         for name, parts in (("pooled", (accumulator.summed(),)), ("apart", tuple(releases))):
             begun = time.perf_counter()
             posterior = fit(Collection(STUDY, parts))
-            errors, covered, seconds = found[name]
+            errors, covered, seconds = figures[name]
             seconds.append(time.perf_counter() - begun)
             low, high = posterior.interval(0.9, "scaled").T
             errors.append(float(np.mean((posterior.mean("scaled") - wanted) ** 2)))
             covered.append(float(np.mean((low < wanted) & (wanted < high))))
     return {
         name: (float(np.sqrt(np.mean(e))), float(np.mean(c)), float(np.mean(s)))
-        for name, (e, c, s) in found.items()
+        for name, (e, c, s) in figures.items()
     }
 
 
 def cost(batches: int, folder: Path) -> list[float]:
-    """Median milliseconds to read, check and add one batch, and then to compute the posterior: after ten batches, and after all."""
+    """Median milliseconds to read, check and add one batch, and then to compute the posterior.
+
+    After ten batches, and after all.
+    """
     rng = np.random.default_rng(0)
-    truth, mixing = np.zeros(FEATURES), np.eye(FEATURES)
+    truth = np.zeros(FEATURES)
+    mixing = np.eye(FEATURES)
     log = folder / "simulated.log"
     log.touch()
-    follower, add, compute = Follower([log], allow_simulated=True), [], []
+    follower = Follower([log], allow_simulated=True)
+    add = []
+    compute = []
     for number in range(1, batches + 1):
-        entry = Entry(
-            "s", number, simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
-        )
+        release = simulate(STUDY, table(200, truth, mixing, rng), rng, holder="north")
+        entry = Entry(release.in_stream("s", number))
         with log.open("a", encoding="utf-8") as file:
             file.write(entry.to_line())
         begun = time.perf_counter()
@@ -119,47 +135,30 @@ def throughput(batches: int, rows: int, folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--quick", action="store_true")
-    options.add_argument("--check", action="store_true")
-    chosen = options.parse_args()
-    runs, long = (6, 300) if chosen.quick else (40, 1000)
-    worst = 0.0
-    lines = [
-        "| batches × rows | pooled: error | covers | seconds | apart: error | covers | seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for batches, rows in (
-        ((10, 1000), (50, 1000))
-        if chosen.quick
-        else ((10, 1000), (50, 1000), (50, 200), (200, 500))
-    ):
-        found = accuracy(batches, rows, runs)
-        (error, covers, seconds), (apart, apart_covers, apart_seconds) = (
-            found["pooled"],
-            found["apart"],
-        )
-        worst = max(worst, error / apart)
-        lines.append(
-            f"| {batches} × {rows} | {error:.4f} | {covers:.2f} | {seconds:.2f} | {apart:.4f} | {apart_covers:.2f} | {apart_seconds:.2f} |"
+    bench = Bench(__doc__, quick="fewer runs, and a shorter log")
+    options = bench.options()
+    runs = 6 if options.quick else 40
+    long = 300 if options.quick else 1000
+    columns = {"batches × rows": "<14", "pooled: error": ".4f", "covers": ".2f", "seconds": ".2f"}
+    columns |= {"apart: error": ".4f", "apart covers": ".2f", "apart seconds": ".2f"}
+    table = bench.table("pooling", columns)
+    for batches, rows in SHORT if options.quick else LONG:
+        both = accuracy(batches, rows, runs)
+        table.row(f"{batches} × {rows}", *both["pooled"], *both["apart"])
+        ratio = both["pooled"][0] / both["apart"][0]
+        bench.bar(
+            f"{batches} × {rows}: pooling costs {ratio - 1:.1%}, at most 5 %", met=ratio <= 1.05
         )
     with tempfile.TemporaryDirectory() as folder:
         early, late, first, last = cost(long, Path(folder))
-        rows_per_second, batches_per_second = throughput(
-            20 if chosen.quick else 100, 10_000, Path(folder)
-        )
-    print("\n".join(lines))
-    print(
-        f"one more batch: {early:.2f} ms after 10, {late:.2f} ms after {long}, ratio {late / early:.2f}"
-    )
-    print(
-        f"the posterior:  {first:.0f} ms after 10, {last:.0f} ms after {long}, ratio {last / first:.2f}"
-    )
-    print(
-        f"publishing: {rows_per_second:,.0f} rows and {batches_per_second:.1f} batches of 10,000 per second"
-    )
-    if chosen.check and (late > BAR * early or last > BAR * first or worst > 1.05):
-        sys.exit(1)
+        rate = throughput(20 if options.quick else 100, 10_000, Path(folder))
+    table = bench.table("cost", {"milliseconds": "<20", "after 10": ".2f", f"after {long}": ".2f"})
+    table.row("one more batch", early, late)
+    table.row("the posterior", first, last)
+    bench.say(f"publishing: {rate[0]:,.0f} rows and {rate[1]:.1f} batches of 10,000 per second")
+    bench.bar(f"one more batch: {late / early:.2f} of at most {BAR:g}", met=late <= BAR * early)
+    bench.bar(f"the posterior: {last / first:.2f} of at most {BAR:g}", met=last <= BAR * first)
+    bench.finish()
 
 
 if __name__ == "__main__":

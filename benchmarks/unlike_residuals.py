@@ -1,29 +1,34 @@
-"""Holders whose residual sds differ by a factor 4: do the default's intervals cover, and what do residual variances of their own bring?
+"""Holders whose residual sds differ by a factor 4.
 
-Four holders of 2,000 rows, an intercept and two features; residual sds 0.1, 0.1, 0.4, 0.4. The first two holders' rows tell mostly of the
-first slope, the last two's of the second (sds of the features 0.6 and 0.1, and the other way round). Noise of sd `noise` on X'X and half
-of that on X'y and y'y. Coverage of 90 % intervals, and their mean width; "common" holds all holders to one residual variance.
+Do the default's intervals cover, and what do residual variances of their own bring?
 
-Bar (--check): with own variances every coefficient's coverage is at least 90 % less three standard errors.
+Four holders of 2,000 rows, an intercept and two features; residual sds 0.1, 0.1, 0.4, 0.4. The
+first two holders' rows tell mostly of the first slope, the last two's of the second (sds of the
+features 0.6 and 0.1, and the other way round). Noise of sd `noise` on X'X and half of that on X'y
+and y'y. Coverage of 90 % intervals, and their mean width; "common" holds all holders to one
+residual variance.
+
+Bar (--check): with own variances every coefficient's coverage is at least 90 % less three standard
+errors.
 
     python benchmarks/unlike_residuals.py [--quick] [--check] [--runs 200]
 """
 
-import argparse
 import math
-import sys
 
 import numpy as np
+from frame import Bench
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import residual
 from tacit.analyst.prior import Prior
 
 SIGMAS = (0.1, 0.1, 0.4, 0.4)
 SPREADS = ((0.6, 0.1), (0.6, 0.1), (0.1, 0.6), (0.1, 0.6))
 ROWS, NOISES = 2_000, (0.5, 10.0, 40.0)
-OWN, COMMON = noise_aware.UNLIKE, np.zeros(1)
+OWN, COMMON = residual.UNLIKE, np.zeros(1)
 
 
 def simulated(
@@ -31,12 +36,14 @@ def simulated(
 ) -> tuple[np.ndarray, Evidence]:
     """Coefficients, and the releases of all holders."""
     rng = np.random.default_rng(seed)
-    theta, parts = np.append(0.2 * rng.normal(), 0.25 * rng.normal(size=2)), []
+    theta = np.append(0.2 * rng.normal(), 0.25 * rng.normal(size=2))
+    parts = []
     for sigma, spread in zip(sigmas, SPREADS, strict=True):
         x = np.column_stack([np.ones(ROWS), np.array(spread) * rng.normal(size=(ROWS, 2))])
         y = x @ theta + sigma * rng.normal(size=ROWS)
         full = rng.normal(size=(3, 3))
-        moments, square = x.T @ y + noise / 2 * rng.normal(size=3), y @ y + noise / 2 * rng.normal()
+        moments = x.T @ y + noise / 2 * rng.normal(size=3)
+        square = y @ y + noise / 2 * rng.normal()
         parts.append((x.T @ x + noise * (full + full.T) / 2, moments, square))
     grams, moments, squares = (np.array(part) for part in zip(*parts, strict=True))
     sd = np.full(len(sigmas), noise)
@@ -69,32 +76,28 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="30 runs")
-    parser.add_argument("--check", action="store_true", help="exit 1 when the bar is missed")
-    parser.add_argument("--runs", type=int, default=200)
-    options = parser.parse_args()
+    bench = Bench(__doc__, quick="30 runs")
+    bench.option("--runs", type=int, default=200)
+    options = bench.options()
     runs = 30 if options.quick else options.runs
-    least, met = 0.9 - 3 * math.sqrt(0.09 / runs), True
-    lines = [
-        f"{'noise':>6}  {'variances':<10}{'coverage: intercept, slopes':>30}{'width: intercept, slopes':>30}"
-    ]
+    least = 0.9 - 3 * math.sqrt(0.09 / runs)
+    names = ("intercept", "slope 1", "slope 2")
+    columns = {"noise": "g", "variances": "<10"}
+    columns |= {f"{name}: covers": ".2f" for name in names}
+    columns |= {f"{name}: width": ".4f" for name in names}
+    table = bench.table("coverage", columns)
     for noise in NOISES:
         for label, grid in (("common", COMMON), ("own", OWN)):
-            noise_aware.UNLIKE = grid
+            residual.UNLIKE = grid
             covered, widths = measure(noise, runs)
-            met &= label == "common" or bool((covered >= least).all())
-            shares, sizes = (
-                "".join(f"{share:>10.2f}" for share in covered),
-                "".join(f"{width:>10.4f}" for width in widths),
-            )
-            lines.append(f"{noise:>6g}  {label:<10}{shares}{sizes}")
-            print(lines[-1], flush=True)
-    print(f"\n{runs} runs\n" + "\n".join(lines))
-    print("bar met" if met else "bar missed")
-    sys.exit(0 if met or not options.check else 1)
+            table.row(noise, label, *covered, *widths)
+            if label == "own":
+                bench.bar(
+                    f"noise {noise:g}: every coefficient covers {least:.2f}",
+                    met=bool((covered >= least).all()),
+                )
+    bench.say(f"{runs} runs")
+    bench.finish()
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from tacit.cli import app
 PAGE = Path(__file__).with_name("cli.md")
 HEAD = """# Commands
 
-Written by `docs/commands.py` from the texts of `--help`; a test compares. Every command takes `--help` and `--quiet`, with which
-it says nothing but errors and the JSON that was asked for. Where a command has `--json`, it prints one JSON document instead of
-words. [Exit codes](files.md#exit-codes). Completion: `tacit --install-completion`.
+Written by `docs/commands.py` from the texts of `--help`; a test compares. Every command takes
+`--help` and `--quiet`, with which it says nothing but errors and the JSON that was asked for. Where
+a command has `--json`, it prints one JSON document instead of words.
+[Exit codes](files.md#exit-codes). Completion: `tacit --install-completion`.
 """
 SHARED = {"quiet", "help"}
 

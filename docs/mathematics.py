@@ -1,4 +1,4 @@
-"""MkDocs hook: formulas become MathML when the site is built, so that pages need no script and no network."""
+"""MkDocs hook: formulas become MathML when the site is built: pages need no script, no network."""
 
 import html
 import re

@@ -1,9 +1,11 @@
 """The paper's tables and figures.
 
     python -m experiments NAME --out DIR [--data DIR] [--runs N] [--quick] [--seed N]
+    python -m experiments compute (simulated | real | runtimes) --out DIR [...]
 
-NAME is one of simulated, mmd, runtimes, real, audit, all, or page, which writes docs/paper.md from what DIR holds. A run that was killed
-goes on where it stopped. Results: DIR/NAME.parquet, DIR/tables (Markdown and LaTeX), DIR/figures (SVG and PNG).
+NAME is one of simulated, mmd, runtimes, real, audit, all, or page, which writes docs/paper.md from
+what DIR holds. A run that was killed goes on where it stopped. Results: DIR/NAME.parquet,
+DIR/tables (Markdown and LaTeX), DIR/figures (SVG and PNG).
 
 Examples
 --------
@@ -16,20 +18,34 @@ Examples
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments.data import DataError
-from experiments.parts import Part, PartError, columns_of, joined, part_of
-from experiments.progress import steps
-from experiments.settings import NAMES, settings_of
+from experiments.model.data import DataError
+from experiments.run.parts import Part, PartError, columns_of, joined, part_of
+from experiments.run.progress import steps
+from experiments.settings import (
+    NAMES,
+    AuditSettings,
+    MmdSettings,
+    RealSettings,
+    RuntimesSettings,
+    SimulatedSettings,
+    settings_of,
+)
+from experiments.show.report import Columns, Report
 from tacit.errors import TacitError
 
-Settings = dict[str, Any]
-EVERY = ("audit", "runtimes", "real", "simulated", "mmd")
-SAMPLED = ("fixed-s", "bernstein-sheldon", "normal-x")
-FURTHER = {"simulated": "noise-aware", "real": "mixing"}  # what takes time beside the samplers
+EVERY = ("audit", "runtimes", "real", "simulated", "one", "mmd")
+SAMPLED = (
+    "fixed-s",
+    "bernstein-sheldon",
+    "normal-x",
+    "normal-x-published",
+    "bernstein-sheldon-published",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,7 +78,12 @@ def main(arguments: list[str] | None = None) -> int:
         choices=SAMPLED,
         help="samplers to run or read in simulated and real (all); the rest stay blank",
     )
-    options = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["compute"]:
+        from experiments.run.compute import main as compute
+
+        return compute(words[1:])
+    options = parser.parse_args(words)
     try:
         for name in EVERY if options.name == "all" else (options.name,):
             run(name, options)
@@ -75,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(name: str, options: argparse.Namespace) -> None:
     """One name."""
     if name == "page":
-        from experiments.page import write_page
+        from experiments.show.page import write_page
 
         print(write_page(options.out))
         return
@@ -86,101 +107,112 @@ def run(name: str, options: argparse.Namespace) -> None:
         print("\n" + table.markdown())
 
 
-def simulated_settings(options: argparse.Namespace) -> Settings:
+def simulated_name(settings: SimulatedSettings) -> str:
+    """That of the experiment: with data drawn anew in every run, or with one data set."""
+    return "one" if settings.one_data_set else "simulated"
+
+
+def simulated_settings(options: argparse.Namespace) -> SimulatedSettings:
     """Those of `simulated`, which mmd shares."""
-    return settings_of("simulated", quick=options.quick, runs=options.runs, seed=options.seed)
+    settings: SimulatedSettings = settings_of(
+        "simulated", quick=options.quick, runs=options.runs, seed=options.seed
+    )
+    return settings
 
 
 def simulated_parts(
-    options: argparse.Namespace, settings: Settings, columns: list[int]
+    options: argparse.Namespace, settings: SimulatedSettings, columns: Sequence[int]
 ) -> list[Part]:
     """The parts of `simulated` at some d, made where they are not there."""
-    from experiments.simulated import chains_part, part_path
-    from experiments.simulated_closed import OWN, closed_part, own_part, own_path
+    from experiments.run.simulated import chains_part, part_path
+    from experiments.run.simulated_closed import OWN, closed_part, own_part, own_path
 
-    folder, chosen = options.out / "parts" / "simulated", options.methods or (*SAMPLED, OWN)
+    folder = options.out / "parts" / simulated_name(settings)
+    chosen = options.methods or (*SAMPLED, OWN)
     makers: dict[Path, Callable[[], Part]] = {}
+
+    def add(method: str, path: Path, make: Callable[[], Part]) -> None:
+        if path.exists() or method in {"closed", *chosen}:
+            makers[path] = make
+
     for d in columns:
-        makers[part_path(folder, "closed", d)] = lambda d=d: closed_part(d, settings)
+        add("closed", part_path(folder, "closed", d), partial(closed_part, d, settings))
         for method in SAMPLED:
-            makers[part_path(folder, method, d)] = lambda method=method, d=d: chains_part(
-                method, d, settings, lambda _iterations: None
-            )
-        for holders in settings["holders"]:
-            makers[own_path(folder, d, holders)] = lambda d=d, holders=holders: own_part(
-                d, holders, settings
-            )
-    makers = {
-        path: make
-        for path, make in makers.items()
-        if path.exists() or path.stem.startswith(("closed", *chosen))
-    }
-    found = []
+            make = partial(chains_part, method, d, settings, lambda _iterations: None)
+            add(method, part_path(folder, method, d), make)
+        for holders in settings.holders:
+            add(OWN, own_path(folder, d, holders), partial(own_part, d, holders, settings))
+    parts = []
     with steps(len(makers)) as step:
         for path, make in makers.items():
             step(path.stem)
-            found.append(part_of(path, settings, make))
-    return found
+            parts.append(part_of(path, settings, make))
+    return parts
 
 
-def run_simulated(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401 - a Report, imported late
+def run_simulated(options: argparse.Namespace, settings: SimulatedSettings) -> Report:
     """Errors on simulated data."""
-    from experiments.reports import simulated
+    from experiments.show.simulated import simulated
 
-    parts = simulated_parts(options, settings, settings["columns"])
-    measured = options.out / "parts" / "simulated" / "times.json"
+    name = simulated_name(settings)
+    parts = simulated_parts(options, settings, settings.columns)
+    measured = options.out / "parts" / name / "times.json"
     times = json.loads(measured.read_text(encoding="utf-8")) if measured.exists() else None
-    return simulated(stored(options, "simulated", parts), settings, times)
+    return simulated(stored(options, name, parts), settings, times)
 
 
-def run_mmd(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_mmd(options: argparse.Namespace, settings: MmdSettings) -> Report:
     """Distances to the non-private posterior."""
-    from experiments.mmd import distances
-    from experiments.reports import mmd
+    from experiments.run.mmd import distances
+    from experiments.show.simulated import mmd
 
     shared = simulated_settings(options)
-    simulated_parts(options, shared, [min(shared["columns"])])
-    found = distances(options.out / "parts" / "simulated", shared, settings["bandwidth"])
-    return mmd(stored(options, "mmd", [found]), shared)
+    simulated_parts(options, shared, [min(shared.columns)])
+    part = distances(options.out / "parts" / "simulated", shared, settings.bandwidth)
+    return mmd(stored(options, "mmd", [part]), shared)
 
 
-def run_real(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_real(options: argparse.Namespace, settings: RealSettings) -> Report:
     """Errors on public data."""
-    from experiments.data import FILES, available
-    from experiments.real import run_parts
-    from experiments.reports import real
+    from experiments.model.data import FILES, available
+    from experiments.run.convergence import converged
+    from experiments.run.real import run_parts
+    from experiments.show.real import real
 
     if options.data is None or not available(options.data):
         raise DataError(
-            f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: fetch them from the UCI repository"
+            f"--data must name a folder that holds {', '.join(FILES.values())}, or some of them: "
+            "fetch them from the UCI repository"
         )
     methods = options.methods or (*SAMPLED, "mixing")
-    each = 2 + len(methods) + ("mixing" in methods) * (len(settings["holders"]) - 1)
+    each = 2 + len(methods) + ("mixing" in methods) * (len(settings.holders) - 1)
     with steps(len(available(options.data)) * each) as step:
-        found = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
-    mixing = stored(options, "real-mixing", found["mixing"]) if found["mixing"] else None
+        parts = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
+    mixing = stored(options, "real-mixing", parts["mixing"]) if parts["mixing"] else None
+    chains = converged(options.out / "parts" / "real", settings)
     return real(
-        stored(options, "real", found["errors"]),
-        stored(options, "real-long", found["long"]),
+        stored(options, "real", parts["errors"]),
+        stored(options, "real-long", parts["long"]),
         mixing,
+        stored(options, "real-convergence", chains) if chains else None,
         settings,
     )
 
 
-def run_runtimes(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_runtimes(options: argparse.Namespace, settings: RuntimesSettings) -> Report:
     """Times, on one core."""
-    from experiments.reports import runtimes
-    from experiments.runtimes import TIMED, run_parts
+    from experiments.run.runtimes import TIMED, run_parts
+    from experiments.show.others import runtimes
 
-    with steps(len(settings["columns"]) * len(settings["holders"]) * len(TIMED)) as step:
+    with steps(len(settings.columns) * len(settings.holders) * len(TIMED)) as step:
         found = run_parts(options.out / "parts" / "runtimes", settings, step)
     return runtimes(stored(options, "runtimes", found), settings)
 
 
-def run_audit(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: ANN401
+def run_audit(options: argparse.Namespace, settings: AuditSettings) -> Report:
     """The true ε."""
-    from experiments.audit import audited
-    from experiments.reports import audit
+    from experiments.run.audit import audited
+    from experiments.show.others import audit
 
     with steps(1) as step:
         step("audit")
@@ -188,8 +220,9 @@ def run_audit(options: argparse.Namespace, settings: Settings) -> Any:  # noqa: 
     return audit(stored(options, "audit", [found]), settings)
 
 
-RUNNERS: dict[str, Callable[[argparse.Namespace, Settings], Any]] = {
+RUNNERS: dict[str, Callable[[argparse.Namespace, Any], Report]] = {
     "simulated": run_simulated,
+    "one": run_simulated,
     "mmd": run_mmd,
     "real": run_real,
     "runtimes": run_runtimes,
@@ -197,7 +230,7 @@ RUNNERS: dict[str, Callable[[argparse.Namespace, Settings], Any]] = {
 }
 
 
-def stored(options: argparse.Namespace, name: str, parts: list[Part]) -> dict[str, Any]:
+def stored(options: argparse.Namespace, name: str, parts: list[Part]) -> Columns:
     """The columns of all parts, which are also written as Parquet."""
     import pyarrow as pa
     from pyarrow import parquet

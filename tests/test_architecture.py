@@ -1,7 +1,11 @@
-"""Folders are the trust boundary: what may import what, and what the holder's side costs to load."""
+"""Folders are the trust boundary: what may import what, and what each side costs to load.
+
+Covers `tacit`.
+"""
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -21,48 +25,26 @@ ENTRY_POINTS = {
     *("__init__", "__main__", "cli", "demo", "estimator", "federation", "plan", "simulation"),
 }
 """The only places that may see both sides."""
-DOCUMENTS = {"errors", "records", "files", "privacy", "study", "release"}
+DOCUMENTS = {"errors", "records", "html", "limits", "files", "privacy", "study", "release"}
 """What both sides share."""
 MAY_IMPORT = {
     "errors": set(),
     "records": set(),
+    "html": set(),
+    "limits": set(),
     "files": {"errors"},
     "privacy": {"privacy", "errors", "records"},
     "budget": {"errors", "privacy"},
-    "study": {"study", "errors", "records", "files", "privacy"},
+    "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},
     "holder": DOCUMENTS | {"rows", "holder"},
     "analyst": DOCUMENTS | {"rows", "analyst"},
 }
 OUTSIDE = {
-    "os",
-    "io",
-    "sys",
-    "pathlib",
-    "sqlite3",
-    "socket",
-    "ssl",
-    "http",
-    "urllib",
-    "subprocess",
-    "shutil",
-    "tempfile",
-    "glob",
-    "json",
-}
-OUTSIDE |= {
-    "pickle",
-    "csv",
-    "logging",
-    "mmap",
-    "requests",
-    "httpx",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "typer",
-    "rich",
+    *("os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess"),
+    *("shutil", "tempfile", "glob", "json", "pickle", "csv", "logging", "mmap"),
+    *("requests", "httpx", "pyarrow", "pandas", "polars", "typer", "rich"),
 }
 
 
@@ -72,7 +54,7 @@ def place(path):
 
 
 def imports(tree, package):
-    """Every module that a file imports anywhere in it, late imports and modules named in strings included."""
+    """Every module that a file imports anywhere, late or by a name in a string."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -100,7 +82,7 @@ def imports_of(path):
 
 
 def parts_of(names):
-    """Which parts of the package these modules belong to; `from tacit import publish` is an import of its home."""
+    """Which parts of the package these modules belong to; a name of `tacit` belongs to its home."""
     homes = [tacit._HOMES.get(name.removeprefix("tacit."), name) for name in names]
     return {home.split(".")[1] for home in homes if home.startswith("tacit.")}
 
@@ -169,7 +151,7 @@ HALVES = {"client": "analyst", "server": "holder"}
 
 
 def half_of(path):
-    """Which half a file of the federation belongs to: that of its folder, or in a secure sum of its name."""
+    """Which half a file of the federation belongs to: by folder, in a secure sum by its name."""
     folder, *rest = path.relative_to(SOURCE / "federation").parts
     if folder == "secure_sum":
         return {"holder.py": "client", "server.py": "server"}.get(rest[0])
@@ -212,6 +194,36 @@ def test_data_never_names_code(path):
     assert not calls & {"exec", "eval", "__import__"}
 
 
+FLAGGED = {"cli", "demo", "federation"}
+"""Parts that speak to somebody at a command line."""
+
+
+def strings(tree):
+    """Every string of a file but docstrings, the pieces of an f-string joined."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in documentation:
+            yield node.value
+
+
+def test_the_library_does_not_speak_of_options_of_the_command_line():
+    """What it refuses is refused to a program too, which has no --again to give."""
+    told = [
+        f"{relative(path)}: {text!r}"
+        for path in FILES
+        if place(path) not in FLAGGED and "report" not in path.parts  # which tells how to redo it
+        for text in strings(ast.parse(path.read_text(encoding="utf-8")))
+        if re.search(r"(^|[\s`(])--[a-z]", text)
+    ]
+    assert not told, "\n".join(told)
+
+
 # What is loaded when.
 
 HEAVY = {
@@ -235,7 +247,8 @@ HEAVY = {
 
 def loaded(code):
     """Top-level packages that are loaded after running some code in a new interpreter."""
-    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    names = "{name.split('.')[0] for name in sys.modules}"
+    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted({names})))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -274,7 +287,11 @@ def test_the_default_fit_loads_no_heavy_package(tmp_path):
     )
     simulate(study, np.ones((9, 1)), np.random.default_rng(0), holder="h").save(tmp_path / "h.json")
     folder = str(tmp_path)
-    code = f"import tacit; tacit.fit(tacit.collect([{folder!r}], allow_simulated=True)).save({folder!r} + '/posterior.parquet')"
+    code = f"""
+import tacit
+collection = tacit.collect([{folder!r}], allow_simulated=True)
+tacit.fit(collection).save({folder!r} + "/posterior.parquet")
+"""
     assert not loaded(code) & HEAVY
 
 
@@ -302,7 +319,6 @@ def test_the_holders_side_uses_core_dependencies_only():
     core = {"numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich", "tacit"}
     core |= {"cryptography"}  # for signing, imported late
     core |= {"pyspark"}  # for Spark tables, imported late
-    core |= {"formulaic", "pandas"}  # for formulas, imported late by who writes a study
     for path in FILES:
         if place(path) in DOCUMENTS | {"budget", "rows", "holder", "simulation", "demo"}:
             names = {name.split(".")[0] for name in imports_of(path)}

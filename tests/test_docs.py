@@ -1,9 +1,10 @@
-"""Every command and every piece of Python in the documentation runs, page by page, in a folder as its reader would have it.
+"""Every command and every piece of Python in the documentation runs, as its reader would run it.
 
-Blocks marked `sh` and `python` are run in the order in which they stand; a page's Python shares one namespace, and a `text` block
-right after a `python` block is what that one prints. Blocks of other kinds (`toml`, `console` for what needs other machines)
-are shown, not run. Every page finds `study.toml` and the
-tables of three hospitals, as `tacit demo` makes them: `patients.csv` (north's), `south.csv` and `east.csv`.
+Page by page, in a folder of its own: blocks marked `sh` and `python` are run in the order in which
+they stand; a page's Python shares one namespace, and a `text` block right after a `python` block is
+what that one prints. Blocks of other kinds (`toml`, `console` for what needs other machines) are
+shown, not run. Every page finds `study.toml` and the tables of three hospitals, as `tacit demo`
+makes them: `patients.csv` (north's), `south.csv` and `east.csv`.
 """
 
 import os
@@ -23,7 +24,8 @@ from tacit.demo.hospitals import write_hospitals
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<kind>\w+)[^\n]*\n(?P<text>.*?)^(?P=indent)```$(?:\s*^```text\n(?P<printed>.*?)^```$)?",
+    r"^(?P<indent> *)```(?P<kind>\w+)[^\n]*\n(?P<text>.*?)^(?P=indent)```$"
+    r"(?:\s*^```text\n(?P<printed>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 RUN = {"sh", "python"}

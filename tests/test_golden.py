@@ -1,7 +1,9 @@
-"""Releases of given tables and seeds keep their bits: the documents in `golden/` were written before the tree was redrawn.
+"""Releases of given tables and seeds keep their bits, as the documents in `golden/` have them.
 
-Covers `tacit.simulation`, and through it the encoder, the statistics, the calibration and the layout of what is published.
-`python tests/test_golden.py` writes the documents anew: only for a change of the bits that is meant, and said in the changelog.
+Covers `tacit.simulation`, and through it the encoder, the statistics, the calibration and the
+layout of what is published. The documents were written before the tree was redrawn;
+`python tests/test_golden.py` writes them anew: only for a change of the bits that is meant, and
+said in the changelog.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Tacit: one Bayesian linear regression over several data holders, without showing a row to anyone."""
+"""Tacit: one Bayesian linear regression over several data holders, without showing a row."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tacit.simulation import simulate as simulate
     from tacit.study.columns import Feature as Feature
     from tacit.study.columns import Response as Response
-    from tacit.study.study import ReleaseForm as ReleaseForm
-    from tacit.study.study import SecureSum as SecureSum
+    from tacit.study.form import ReleaseForm as ReleaseForm
+    from tacit.study.form import SecureSum as SecureSum
     from tacit.study.study import Study as Study
     from tacit.study.terms import Factor as Factor
     from tacit.study.terms import Term as Term
@@ -46,11 +46,11 @@ _HOMES = {
     "Prior": "tacit.analyst.prior",
     "PrivateBayesianRegression": "tacit.estimator",
     "Release": "tacit.release.statistics",
-    "ReleaseForm": "tacit.study.study",
+    "ReleaseForm": "tacit.study.form",
     "Report": "tacit.holder.stream.publish",
     "Response": "tacit.study.columns",
     "ScalesRelease": "tacit.release.scales",
-    "SecureSum": "tacit.study.study",
+    "SecureSum": "tacit.study.form",
     "Settings": "tacit.analyst.methods.method",
     "Study": "tacit.study.study",
     "TacitError": "tacit.errors",

@@ -6,7 +6,7 @@ because errors and logs leave the house more easily than data does.
 
 
 class TacitError(Exception):
-    """Base of all errors that Tacit raises on purpose; the command line turns them into exit code 2."""
+    """Base of all errors that Tacit raises on purpose; on the command line they are exit code 2."""
 
 
 class StudyError(TacitError):

@@ -1,11 +1,14 @@
-"""The scikit-learn face: holder and analyst in one process, for rows that one program may hold but must not give away.
+"""The scikit-learn face: holder and analyst in one process.
 
-A fit encodes rows by public ranges, adds noise to their statistics once, and infers the posterior from these: coefficients,
+It is for rows that one program may hold but must not give away. A fit encodes rows by public
+ranges, adds noise to their statistics once, and infers the posterior from these: coefficients,
 predictions and the estimator itself may then be shown. Rows are not kept.
 """
 
+import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +17,13 @@ from numpy.typing import NDArray
 
 from tacit.analyst.collection import Collection
 from tacit.analyst.fit import fit, prior_of
-from tacit.analyst.posterior.laws import Mixture
 from tacit.budget import Budget
 from tacit.errors import BudgetError, StudyError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import privatise
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import compose, epsilon_of
+from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
 from tacit.rows.design import Design
 from tacit.simulation import seeded
@@ -28,11 +31,10 @@ from tacit.study import Study
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise TacitError(
-        "the estimator needs scikit-learn: install it with pip install 'tacit[sklearn]'"
+        "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
     ) from None
 
 Array = NDArray[np.float64]
@@ -50,8 +52,8 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     epsilon, delta
         What one fit spends; delta well below one over the number of persons.
     ranges
-        Public range of every feature: one pair for all, a pair for each, or a mapping from column names to pairs. It must not be
-        read off the data. Values outside are clamped.
+        Public range of every feature: one pair for all, a pair for each, or a mapping from column
+        names to pairs. It must not be read off the data. Values outside are clamped.
     response_range
         Public range of the response.
     fit_intercept
@@ -61,20 +63,26 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     prior
         A `tacit.Prior`, the name of one, or the path of a prior file.
     budget
-        A `tacit.Budget` that this and other estimators share: a fit that it does not admit is refused.
-    random_state
-        For simulation alone: noise from a seed protects nobody, and such a fit warns.
+        A `tacit.Budget` that this and other estimators share: a fit that it does not admit is
+        refused.
 
     Attributes
     ----------
     coef_, intercept_, sigma_
-        Posterior means of coefficients, constant and residual standard deviation, in the units of the data.
+        Posterior means of coefficients, constant and residual standard deviation, in the units of
+        the data.
     posterior_, release_, study_
-        The posterior, the noisy statistics that it was inferred from, and the study that both state.
+        The posterior, the noisy statistics that it was inferred from, and the study that both
+        state.
     simulated_
-        Whether the noise came from a seed.
+        Whether the noise came from a seed (`simulate`).
     n_features_in_, feature_names_in_
         As in every estimator.
+
+    Notes
+    -----
+    There is no `random_state`: scikit-learn's own estimators set one wherever they find it, and
+    noise from a seed protects nobody. To repeat a fit, call `simulate`.
     """
 
     def __init__(
@@ -88,7 +96,6 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         relation: Relation = "replace-one",
         prior: Any = "weak",  # noqa: ANN401
         budget: Budget | None = None,
-        random_state: Any = None,  # noqa: ANN401
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -98,16 +105,26 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.relation = relation
         self.prior = prior
         self.budget = budget
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
         """Spend (ε, δ) on the rows and infer the posterior."""
+        return self._fit(X, y, None)
+
+    def simulate(self, X: Any, y: Any, rng: np.random.Generator) -> Self:  # noqa: ANN401, N803
+        """The same with noise from `rng`, which protects nobody and costs no budget."""
+        if self.budget is not None:
+            raise BudgetError(
+                "a simulation cannot be paid for: simulate with an estimator that has no budget"
+            )
+        return self._fit(X, y, seeded(rng))
+
+    def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         study = self._study()
         prior_of(self.prior, study)  # a wrong one is found before anything is paid
         statistics = statistics_of(study, [_batch(study, x, response)])
-        self._charge(study)
-        sampler = None if self.random_state is None else seeded(_generator(self.random_state))
+        if sampler is None:
+            self._charge(study)
         self.release_ = privatise(study, statistics, Purpose("estimator"), sampler)
         self.study_ = study
         self.simulated_ = self.release_.simulated
@@ -118,8 +135,16 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.sigma_ = self.posterior_.residual_sd()
         return self
 
-    def predict(self, X: Any, *, return_std: bool = False) -> Array | tuple[Array, Array]:  # noqa: ANN401, N803
-        """Mean of the response at each row and, if asked for, its standard deviation: of coefficients and residual together."""
+    def predict(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        *,
+        return_std: bool = False,
+    ) -> Array | tuple[Array, Array]:
+        """Mean of the response at each row and, if asked for, its standard deviation.
+
+        The latter is of coefficients and residual together.
+        """
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
         [design] = Design(self.study_, response=False).blocks(_batch(self.study_, x), len(x))
@@ -128,30 +153,18 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         if not return_std:
             return mean
         spread = np.einsum("ai,ab,bi->i", design, self.posterior_.covariance("scaled"), design)
-        return mean, half * np.sqrt(spread + self._noise_variance())
-
-    def _noise_variance(self) -> float:
-        """Posterior mean of σ², in scaled units."""
-        outcome = self.posterior_.outcome
-        return (
-            float(outcome.weights @ outcome.noise_variances)
-            if isinstance(outcome, Mixture)
-            else outcome.residual_sd() ** 2
-        )
+        return mean, half * np.sqrt(spread + self.posterior_.outcome.residual_variance())
 
     # The study.
 
     def _study(self) -> Study:
-        names = [
-            str(name)
-            for name in getattr(
-                self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]
-            )
-        ]
+        unnamed = [f"x{k}" for k in range(self.n_features_in_)]
+        names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
         if self.ranges is None or self.response_range is None:
             raise StudyError(
-                "ranges and response_range must be given, such as ranges=(0, 100) or ranges={'age': (18, 100)} and response_range=(0, 30): "
-                "they are public knowledge, and reading them off the data would leak it"
+                "ranges and response_range must be given, such as ranges=(0, 100) or "
+                "ranges={'age': (18, 100)} and response_range=(0, 30): they are public knowledge, "
+                "and reading them off the data would leak it"
             )
         features = [
             {"name": name, "range": _pair(bounds)}
@@ -179,20 +192,19 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     def _ranges(self, names: list[str]) -> list[Any]:
         """The range of each feature, in their order."""
         if isinstance(self.ranges, Mapping):
-            if wrong := sorted(set(map(str, self.ranges)) ^ set(names)):
-                kind = (
-                    "has no range"
-                    if wrong[0] in names
-                    else "is not among the columns of X (an array's are x0, x1, …)"
-                )
-                raise StudyError(f"ranges: {wrong[0]!r} {kind}: give each column one")
+            for wrong in sorted(set(map(str, self.ranges)) ^ set(names)):
+                reason = "is not among the columns of X (an array's are x0, x1, …)"
+                if wrong in names:
+                    reason = "has no range"
+                raise StudyError(f"ranges: {wrong!r} {reason}: give each column one")
             return [self.ranges[name] for name in names]
         shape = np.shape(self.ranges)
         if shape == (2,):
             return [self.ranges] * len(names)
         if shape != (len(names), 2):
             raise StudyError(
-                f"ranges must be one pair (low, high), or one for each of the {len(names)} columns of X; its shape is {shape}"
+                "ranges must be one pair (low, high), "
+                f"or one for each of the {len(names)} columns of X; its shape is {shape}"
             )
         return list(self.ranges)
 
@@ -201,36 +213,38 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     def _charge(self, study: Study) -> None:
         """Charge the budget, and say what a fit is worth that nothing limits."""
         mu = study.mechanism().mu
-        if self.random_state is not None:
-            if self.budget is not None:
-                raise BudgetError(
-                    "a fit with random_state is a simulation, which no budget can pay for: leave out random_state, or the budget"
-                )
-            warnings.warn(
-                "a fit with random_state is a simulation: its noise can be repeated, and protects nobody",
-                PrivacyWarning,
-                3,
-            )
-            return
         if self.budget is not None:
             self.budget.charge(mu, study.relation)
             return
-        self._fits.append(mu)
-        if len(self._fits) > 1:
-            together = epsilon_of(compose(self._fits), study.delta)
+        many = self._fits.count(mu)
+        if self._fits.is_copy:
             warnings.warn(
-                f"this estimator and its clones were fitted {len(self._fits)} times without a budget: on the same rows that is epsilon = "
-                f"{together:.4g}, not {study.epsilon:g}; share a tacit.Budget between fits to set a limit",
+                "this estimator came from a pickle, as in a worker process, and has no budget: "
+                "its fits there and elsewhere are not added up, and each spends "
+                f"epsilon = {study.epsilon:g}; share a tacit.Budget, with n_jobs=1",
                 PrivacyWarning,
-                3,
+                4,
+            )
+        elif many > 1:
+            together = epsilon_of(self._fits.mu, study.delta)
+            warnings.warn(
+                f"this estimator and its clones were fitted {many} times without a budget: "
+                f"on the same rows that is epsilon = {together:.4g}, not {study.epsilon:g}; "
+                "share a tacit.Budget between fits to set a limit",
+                PrivacyWarning,
+                4,
             )
 
     @property
-    def _fits(self) -> list[float]:
-        """μ of every fit without a budget, shared with all clones."""
+    def _fits(self) -> "_Fits":
+        """Every fit without a budget, shared with all clones."""
         if not hasattr(self, "_unlimited_fits"):
-            self._unlimited_fits: list[float] = []
+            self._unlimited_fits = _Fits()
         return self._unlimited_fits
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_unlimited_fits": self._fits}
 
     def __sklearn_clone__(self) -> Self:
         twin: Self = super().__sklearn_clone__()
@@ -240,7 +254,38 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
+        tags.non_deterministic = True  # noise is fresh in every fit
         return tags
+
+
+class _Fits:
+    """μ of fits that no budget limits; copies are the list itself, but for those from a pickle."""
+
+    def __init__(self) -> None:
+        self._mus: list[float] = []
+        self._lock: threading.Lock | None = threading.Lock()
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it came from a pickle, so that others may be counting the same rows."""
+        return self._lock is None
+
+    @property
+    def mu(self) -> float:
+        """μ of all fits together."""
+        return compose(self._mus)
+
+    def count(self, mu: float) -> int:
+        """Add a fit, and say how many there are."""
+        with self._lock or nullcontext():
+            self._mus.append(mu)
+            return len(self._mus)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_mus": list(self._mus), "_lock": None}
 
 
 def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
@@ -248,13 +293,6 @@ def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBa
     return pa.RecordBatch.from_pydict(
         columns if response is None else columns | {study.response.name: response}
     )
-
-
-def _generator(random_state: Any) -> np.random.Generator:  # noqa: ANN401
-    """A generator from an int, a RandomState or a Generator."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
 def _pair(bounds: Any) -> list[float]:  # noqa: ANN401

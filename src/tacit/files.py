@@ -2,12 +2,24 @@
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from tacit.errors import ReleaseError
+from tacit.errors import ReleaseError, TacitError
+
+
+def read_toml(path: str | Path, noun: str, refusal: type[TacitError]) -> dict[str, Any]:
+    """The fields of a TOML file; `noun` and `refusal` say what it is and what is raised."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise refusal(f"cannot read {noun} {str(path)!r}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise refusal(f"{noun} {str(path)!r} is not valid TOML: {reason}") from None
 
 
 def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
@@ -18,7 +30,7 @@ def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o644) ->
 
 @contextmanager
 def whole_file(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A file to write to under a temporary name beside its place; at the end it is made durable and moved there."""
+    """A file written under a temporary name beside its place, made durable, then moved there."""
     path = Path(path)
     try:
         descriptor, temporary = tempfile.mkstemp(
@@ -51,6 +63,6 @@ def refuse_unwritable(path: str | Path) -> None:
 
 
 def refuse_overwriting(out: str | Path, read: Iterable[str | Path]) -> None:
-    """Find out before anything is done that what would be written is also what is read, or a ledger or key in use."""
+    """Find out, before anything is done, that `out` is also read, or a ledger or key in use."""
     if Path(out).resolve() in {Path(path).resolve() for path in read}:
-        raise ReleaseError(f"--out {str(out)!r} would overwrite what is read: choose another")
+        raise ReleaseError(f"{str(out)!r} would overwrite what is read: choose another file")

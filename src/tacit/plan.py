@@ -1,17 +1,21 @@
-"""Plan: how wide intervals will be, before anybody publishes, from public quantities and a guess of the signal.
+"""Plan: how wide intervals will be, from public quantities and a guess, before anybody publishes.
 
-Rows are imagined evenly spread over the study's public domain, with a response that has the guessed R² and a residual of
-normal law. Their statistics go through the real encoder and the default method, with the noise that each ε would bring
-and without any, so the forecast is of the very interval that `tacit fit` will print. It is a forecast: features that fill less of
-their ranges, or depend on each other, give wider intervals.
+Rows are imagined normal within the study's public domain: features fill about half of their public
+ranges, or all of their typical intervals, and overlap the more the more there are, as on public
+tables; the response has the guessed R². Their statistics go through the real encoder and the
+default method, with the noise that each ε would bring and without any. It is a forecast: features
+that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
+said of how much they fill, a band is given beside it.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.outlook import expected, widths
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import StudyError
@@ -20,34 +24,74 @@ from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.rows.design import Design
 from tacit.rows.table import table_of
 from tacit.study import Study
-from tacit.study.columns import Response
+from tacit.study.columns import Feature, Response
 from tacit.study.transforms import FUNCTIONS, image
 
 Array = NDArray[np.float64]
 
 IMAGINED_ROWS = 20_000
 PROBABILITY = 0.9
+FILL = 0.55
+"""Share of its public range that a feature is expected to fill."""
+BAND = (1.0, 0.25)
+"""Fills between which it may be: the band of widths where nothing is said of it."""
+OVERLAP = 0.8
+"""What p numeric features are expected to leave each other, times √p."""
+MOST_EPSILON = 20.0
+"""Largest ε that is looked at: beyond it little is promised."""
+EPSILON_STEP = 1.01
+"""How closely the smallest ε that suffices is found, as a factor."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What the planner assumes of the data: how much features explain, and how much of their (typical) intervals they fill."""
+    """What the planner assumes of the data.
 
-    r_squared: float = 0.3
-    fill: float = 1.0
-    response_sd: float = 0.3  # in units of half the response's range
+    How much features explain; how much of their intervals they fill, in standard deviations
+    against those of an even spread; how they correlate; and the response's sd in half its range.
+    The defaults are in the middle of public tables (benchmarks/real_tables.py).
+    """
+
+    r_squared: float = 0.5
+    fill: float | None = None  # None: FILL of a range, and all of a typical interval
+    correlation: float | None = None  # None: 1 − 0.8/√p of p numeric features
+    response_sd: float = 0.35
+    spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
+
+    def filled(self, feature: Feature) -> float:
+        """How much of its mapped interval a numeric feature fills."""
+        if self.fill is not None:
+            return self.fill
+        return FILL if feature.typical is None else 1.0
+
+    def correlated(self, study: Study) -> float:
+        """Correlation of any two numeric features: the more there are, the more they overlap."""
+        if self.correlation is not None:
+            return self.correlation
+        numeric = sum(feature.range is not None for feature in study.features)
+        return max(0.0, 1 - OVERLAP / math.sqrt(max(numeric, 1)))
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Expected widths of 90 % intervals at one ε, in the user's units, and the share of their variance that is privacy noise."""
+    """Expected widths of 90 % intervals at one ε, and the share of their variance that is noise.
+
+    `widths` are in the user's units, and lie between `narrow` and `wide` if features fill between
+    all and a quarter of their intervals; both are `widths` where the guess says how much they
+    fill. `verdict` is what `fit` would say of such releases. Widths by encoded column,
+    `scaled_widths` and what sampling alone would leave of them, are for a numeric feature in units
+    of the response's whole range over the feature's whole range.
+    """
 
     epsilon: float
     names: tuple[str, ...]
     widths: Array
-    scaled_sampling: Array  # what sampling alone would leave of those below
-    scaled_widths: Array  # by encoded column; for a numeric feature the unit is the response's whole range over the feature's whole range
+    scaled_sampling: Array
+    scaled_widths: Array
     privacy_share: Array
+    narrow: Array
+    wide: Array
+    verdict: str
 
 
 def forecast(
@@ -59,56 +103,101 @@ def forecast(
     agreed = study.secure_sum
     if agreed is not None and not agreed.least <= len(rows) <= len(agreed.holders):
         raise StudyError(
-            f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: so many may stay in the study's secure_sum"
+            f"rows must list {agreed.least} to {len(agreed.holders)} holders' numbers of rows: "
+            "so many may stay in the study's secure_sum"
         )
-    gram = _imagine(study, guess or Guess())
-    sampling = expected(study, rows, gram, None)
-    return [
-        _compare(sampling, expected(study, rows, gram, [epsilon] * len(rows)), epsilon)
-        for epsilon in epsilons
-    ]
+    guess = guess or Guess()
+    return [_forecast(_study_at(study, epsilon), rows, epsilon, guess) for epsilon in epsilons]
+
+
+def _study_at(study: Study, epsilon: float) -> Study:
+    """The study with another ε, which planned rows may make another form of."""
+    least, most = EPSILON_RANGE
+    if not least <= epsilon <= most:
+        raise StudyError(f"epsilon must lie between {least:g} and {most:g}; got {epsilon:g}")
+    return Study.from_document(study.model_dump(mode="json") | {"epsilon": epsilon})
+
+
+def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Forecast:
+    central, sampling = _posteriors(study, rows, epsilon, guess)
+    noisy = widths(central, PROBABILITY, "user")
+    bare = widths(sampling, PROBABILITY, "user")
+    ends = [noisy]
+    if guess.fill is None:
+        for fill in BAND:
+            private, _ = _posteriors(study, rows, epsilon, replace(guess, fill=fill))
+            ends.append(widths(private, PROBABILITY, "user"))
+    outcome = central.outcome
+    return Forecast(
+        epsilon=epsilon,
+        names=central.names(),
+        widths=noisy,
+        scaled_sampling=widths(sampling, PROBABILITY, "scaled"),
+        scaled_widths=widths(central, PROBABILITY, "scaled"),
+        privacy_share=np.clip(1 - (bare / noisy) ** 2, 0.0, 1.0),
+        narrow=np.min(ends, axis=0),
+        wide=np.max(ends, axis=0),
+        verdict=outcome.warning if isinstance(outcome, Mixture) else "",
+    )
+
+
+def _posteriors(
+    study: Study, rows: list[int], epsilon: float, guess: Guess
+) -> tuple[Posterior, Posterior]:
+    """What imagined rows would give with the noise of ε, and without any."""
+    gram = _imagine(study, guess)
+    private = expected(study, rows, gram, [epsilon] * len(rows), guess.spread)
+    return private, expected(study, rows, gram, None, guess.spread)
 
 
 def epsilon_for(
     study: Study, rows: list[int], width: float, guess: Guess | None = None
 ) -> float | None:
-    """Smallest ε at which every slope's interval is at most `width` wide in scaled units; None if no ε does it."""
+    """Smallest ε at which every slope's interval is at most `width` wide in scaled units.
+
+    None if no ε does it.
+    """
     guess = guess or Guess()
-    low, high = EPSILON_RANGE[0], 20.0
+    low = EPSILON_RANGE[0]
+    high = MOST_EPSILON
     if _widest(study, rows, high, guess) > width:
         return None
-    while high / low > 1.01:  # noqa: PLR2004
+    while high > EPSILON_STEP * low:
         middle = float(np.sqrt(low * high))
-        low, high = (
-            (low, middle) if _widest(study, rows, middle, guess) <= width else (middle, high)
-        )
+        if _widest(study, rows, middle, guess) <= width:
+            high = middle
+        else:
+            low = middle
     return high
 
 
 def imagined_rows(
     study: Study, guess: Guess, rng: np.random.Generator, rows: int
 ) -> tuple[dict[str, NDArray[np.generic]], Array]:
-    """A table evenly spread over the public domain, and the scaled coefficients behind its response."""
+    """A table spread over the public domain, and the scaled coefficients of its response.
+
+    Numeric features share a common part, which makes them correlate; levels are equally likely.
+    """
     table: dict[str, NDArray[np.generic]] = {}
+    common = rng.standard_normal(rows)
+    correlation = guess.correlated(study)
     for feature in study.features:
         if feature.range is not None:
             middle, half = feature.mapping
-            table[feature.name] = middle + half * rng.uniform(-guess.fill, guess.fill, rows)
+            own = rng.standard_normal(rows)
+            normal = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own
+            values = middle + half * guess.filled(feature) / math.sqrt(3) * normal
+            table[feature.name] = np.clip(values, *feature.range)
         else:
-            table[feature.name] = np.array(feature.all_levels)[
-                rng.integers(len(feature.all_levels), size=rows)
-            ]
+            levels = np.array(feature.all_levels)
+            table[feature.name] = levels[rng.integers(len(levels), size=rows)]
     x = _encoded(study, table, rows)[int(study.intercept) :]
-    slopes = (
-        guess.response_sd
-        * np.sqrt(guess.r_squared / max(len(x), 1))
-        / np.maximum(x.std(axis=1), 1e-9)
-    )
+    signal_sd = guess.response_sd * np.sqrt(guess.r_squared / max(len(x), 1))
+    slopes = signal_sd / np.maximum(x.std(axis=1), 1e-9)
     slopes *= np.where(np.arange(len(x)) % 2, -1.0, 1.0)
     signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(x) else np.zeros(rows)
-    y = np.clip(
-        signal + guess.response_sd * np.sqrt(1 - guess.r_squared) * rng.standard_normal(rows), -1, 1
-    )
+    residual_sd = guess.response_sd * np.sqrt(1 - guess.r_squared)
+    y = np.clip(signal + residual_sd * rng.standard_normal(rows), -1, 1)
     table[study.response.name] = _responses(study.response, y)
     constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
     return table, np.array([*constant, *slopes])
@@ -116,11 +205,7 @@ def imagined_rows(
 
 def _encoded(study: Study, table: dict[str, NDArray[np.generic]], rows: int) -> Array:
     """The study's design of a table, (d, rows)."""
-    batch = (
-        pa.RecordBatch.from_pydict(table)
-        if table
-        else pa.RecordBatch.from_pydict({"": np.zeros(rows)})
-    )
+    batch = pa.RecordBatch.from_pydict(table or {"": np.zeros(rows)})
     return np.hstack(list(Design(study, response=False).blocks(batch, rows)))
 
 
@@ -128,30 +213,19 @@ def _responses(response: Response, scaled: Array) -> Array:
     """Responses in the user's units, from values in [−1, 1] that stand for the whole range."""
     low, high = image(response.function, response.range)
     values: Array = low + (high - low) * (1 + scaled) / 2
-    return (
-        values
-        if response.function is None
-        else np.asarray(FUNCTIONS[response.function].inverse(values))
-    )
+    if response.function is None:
+        return values
+    return np.asarray(FUNCTIONS[response.function].inverse(values))
 
 
 def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
     rng = np.random.default_rng(0)
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
-    return (
-        statistics_of(study, table_of(table, study).batches(), order=rng.permutation).floats()
-        / IMAGINED_ROWS
-    )
-
-
-def _compare(sampling: Posterior, private: Posterior, epsilon: float) -> Forecast:
-    found, bare = widths(private, PROBABILITY, "user"), widths(sampling, PROBABILITY, "user")
-    share = np.clip(1 - (bare / found) ** 2, 0.0, 1.0)
-    scaled = widths(sampling, PROBABILITY, "scaled"), widths(private, PROBABILITY, "scaled")
-    return Forecast(epsilon, private.names(), found, *scaled, share)
+    batches = table_of(table, study).batches()
+    return statistics_of(study, batches, order=rng.permutation).floats() / IMAGINED_ROWS
 
 
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:
-    [found] = forecast(study, rows, [epsilon], guess)
-    return float(found.scaled_widths[int(study.intercept) :].max())
+    private, _ = _posteriors(_study_at(study, epsilon), rows, epsilon, guess)
+    return float(widths(private, PROBABILITY, "scaled")[int(study.intercept) :].max())

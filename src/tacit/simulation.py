@@ -1,6 +1,7 @@
 """Releases for simulation: seeded noise of the right size, and a mark that says so.
 
-A release whose seed is known protects nobody. It carries `simulated: true`, and collecting it needs an explicit flag.
+A release whose seed is known protects nobody. It carries `simulated: true`, and collecting it needs
+an explicit flag.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,10 @@ def simulate(
 
 
 def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generator) -> Release:
-    """What a secure sum over these tables' holders, all of whom stay, would publish; noise from `rng`, no masks and no ledger."""
+    """What a secure sum would publish over these tables' holders, all of whom stay.
+
+    Noise is from `rng`; there are no masks and no ledger.
+    """
     parts = [statistics_of(study, table_of(table, study).batches()) for table in tables]
     mechanism = study.summed(len(parts))
     total = sum(parts[1:], parts[0])
@@ -51,17 +55,14 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
 
 
 def simulate_scales(
-    study: Study,
-    table: object,
-    rng: np.random.Generator,
-    *,
-    holder: str,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    study: Study, table: object, rng: np.random.Generator, *, holder: str, **budget: float | None
 ) -> ScalesRelease:
-    """What `publish_scales` would make of a table, with noise from `rng` and no ledger."""
+    """What `publish_scales` would make of a table, with noise from `rng` and no ledger.
+
+    `budget` may hold an epsilon and a delta below those of the study's first stage.
+    """
     sums = moments_of(study, table_of(table, study).batches())
-    return privatise_scales(study, sums, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+    return privatise_scales(study, sums, Purpose(holder, "simulated", **budget), seeded(rng))
 
 
 def seeded(rng: np.random.Generator) -> Sampler:
@@ -75,24 +76,18 @@ def seeded(rng: np.random.Generator) -> Sampler:
 
 
 def exact(study: Study, table: object) -> Evidence:
-    """Exact statistics as evidence without noise: what the method `non-private` takes, and no release holds."""
+    """Exact statistics as evidence without noise.
+
+    The method `non-private` takes them, and no release holds them.
+    """
     statistics = statistics_of(study, table_of(table, study).batches())
-    gram, average = statistics.floats(), study.release.average
-    none = np.zeros(1)
-    return Evidence(
+    gram = statistics.floats()
+    return Evidence.of(
+        study,
+        None,
         grams=gram[None, :-1, :-1],
         moments=gram[None, :-1, -1],
-        gram_sd=none,
-        off_diagonal_sd=none,
-        moment_sd=none,
-        counts=np.array([statistics.n / average]),
-        count_sd=none,
+        rows=[statistics.n],
         squares=gram[None, -1, -1],
-        square_sd=none,
-        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1].astype(float),
-        eigenvalue_sd=none,
-        intercept=study.intercept,
-        average=average,
-        whole_rows=study.whole_rows,
-        delta=study.delta,
+        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1],
     )

@@ -1,27 +1,35 @@
-r"""Two tests that a kernel samples the posterior it claims: Geweke's joint test and simulation-based calibration.
+r"""Two tests that a kernel samples the posterior it claims: Geweke's joint test and
+simulation-based calibration.
 
 Interface. Describe the model that the kernel claims to fit as a `Model` of five pieces:
 
 - `kernel`: what is tested, with `init` and `step` as in `tacit.analyst.sampling`.
-- `draw_state(key) -> state`: parameters and latent variables from the PRIOR, as a state of the kernel, with tuning
-  values set to something sensible (they stay frozen: the tests call `step` with gain 0).
-- `draw_problem(key, state) -> problem`: data simulated given the state, packed as the kernel's problem.
-- `refresh(state, problem) -> state`: recompute what the state caches of the problem (identity where it caches nothing).
-- `summaries(state) -> (k,)`: scalar functions of the state to test: entries of θ, log σ², log-determinants of Σ, S …
+- `draw_state(key) -> state`: parameters and latent variables from the PRIOR, as a state of the
+  kernel, with tuning values set to something sensible (they stay frozen: the tests call `step` with
+  gain 0).
+- `draw_problem(key, state) -> problem`: data simulated given the state, packed as the kernel's
+  problem.
+- `refresh(state, problem) -> state`: recompute what the state caches of the problem (identity where
+  it caches nothing).
+- `summaries(state) -> (k,)`: scalar functions of the state to test: entries of θ, log σ²,
+  log-determinants of Σ, S …
 
-Then `geweke(model, key, replicates, rounds)` and `sbc(model, key, replicates, warmup, draws, thin)` each give one
-p-value per test, all uniform for a right kernel. Judge them together with `smallest(p)`, the Bonferroni p-value, so that
-the false-alarm rate of one `assert smallest(p) > 1e-4` is 1e-4 at most (and with fixed seeds a test that passes stays so).
-`assert_recovers(draws, truth)` compares a mean of draws with a known value, in Monte Carlo standard errors.
+Then `geweke(model, key, replicates, rounds)` and `sbc(model, key, replicates, warmup, draws, thin)`
+each give one p-value per test, all uniform for a right kernel. Judge them together with
+`smallest(p)`, the Bonferroni p-value, so that the false-alarm rate of one `assert smallest(p) >
+1e-4` is 1e-4 at most (and with fixed seeds a test that passes stays so). `assert_recovers(draws,
+truth)` compares a mean of draws with a known value, in Monte Carlo standard errors.
 
 Both run all replicates at once (vmap) in float64; pass keys made by `jax.random.key`.
 
-- Geweke (2004): alternate data | state and step(state | data), starting from the prior. Under a right kernel every
-  replicate's state keeps the prior law at all times. Each summary is mapped to (0, 1) by its prior distribution function, so
-  heavy tails do no harm; the replicates are independent, so the error of an average over replicates of averages
-  over rounds is free of autocorrelation's pitfalls. Tests the mean and the spread of every mapped summary.
-- SBC (Talts et al. 2018): state from the prior, data given it, a chain from `init`; the rank of the truth among thinned draws
-  is uniform up to residual autocorrelation. Tests each summary's ranks by chi-squared. Tuning adapts in warm-up here.
+- Geweke (2004): alternate data | state and step(state | data), starting from the prior. Under a
+  right kernel every replicate's state keeps the prior law at all times. Each summary is mapped to
+  (0, 1) by its prior distribution function, so heavy tails do no harm; the replicates are
+  independent, so the error of an average over replicates of averages over rounds is free of
+  autocorrelation's pitfalls. Tests the mean and the spread of every mapped summary.
+- SBC (Talts et al. 2018): state from the prior, data given it, a chain from `init`; the rank of the
+  truth among thinned draws is uniform up to residual autocorrelation. Tests each summary's ranks by
+  chi-squared. Tuning adapts in warm-up here.
 """
 
 from collections.abc import Callable
@@ -102,13 +110,17 @@ def standard_error(draws: np.ndarray) -> float:
 
 
 def assert_recovers(draws: np.ndarray, truth: float, failure_rate: float = 1e-6) -> None:
-    """The mean of (chain, draw) draws agrees with a known value; a right sampler fails with probability `failure_rate`."""
+    """The mean of (chain, draw) draws agrees with a known value; a right sampler fails with
+    probability `failure_rate`.
+    """
     error = abs(draws.mean() - truth) / standard_error(draws)
     assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors from {truth}"
 
 
 def _moment_p_values(values: np.ndarray, sorted_prior: np.ndarray) -> np.ndarray:
-    """z-tests that the prior's distribution function maps values to mean 1/2 and variance 1/12; replicates are independent."""
+    """z-tests that the prior's distribution function maps values to mean 1/2 and variance 1/12;
+    replicates are independent.
+    """
     uniform = np.searchsorted(sorted_prior, values) / len(sorted_prior)
     functions = {0.5: uniform, 1 / 12: (uniform - 0.5) ** 2}
     p_values = []

@@ -10,7 +10,9 @@ from tacit.analyst.prior import Prior
 def evidence_of(
     *, d: int = 2, holders: int = 3, noise: float = 2.0, rows: int = 60, seed: int = 5
 ) -> Evidence:
-    """Evidence from normal features; `noise` is the sd of every statistic's noise (frobenius), 0 for exact evidence."""
+    """Evidence from normal features; `noise` is the sd of every statistic's noise (frobenius), 0
+    for exact evidence.
+    """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(holders, rows, d)) @ (np.eye(d) + 0.4 * np.tri(d, k=-1))
     y = x @ rng.normal(size=d) + 0.5 * rng.normal(size=(holders, rows))
@@ -22,7 +24,9 @@ def evidence_of(
 
 
 def conjugate_moments(evidence: Evidence, prior: Prior) -> tuple[np.ndarray, np.ndarray, float]:
-    """Posterior mean and covariance of θ and mean of σ² from exact S_j, z_j: conjugate given σ², which is summed over a grid."""
+    """Posterior mean and covariance of θ and mean of σ² from exact S_j, z_j: conjugate given σ²,
+    which is summed over a grid.
+    """
     parts = [_given_variance(np.exp(t), evidence, prior) for t in GRID]
     log_weights = np.array(
         [
@@ -51,7 +55,9 @@ GRID = np.linspace(-9, 6, 3001)  # log σ²
 def _given_variance(
     variance: float, evidence: Evidence, prior: Prior
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Conjugate posterior of θ at one σ², and the log-likelihood of the z_j with θ integrated out, up to a constant."""
+    """Conjugate posterior of θ at one σ², and the log-likelihood of the z_j with θ integrated out,
+    up to a constant.
+    """
     precision = linalg.inv(prior.covariance)
     posterior = precision + evidence.grams.sum(0) / variance
     mean = linalg.solve(posterior, precision @ prior.mean + evidence.moments.sum(0) / variance)

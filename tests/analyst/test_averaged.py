@@ -1,4 +1,8 @@
-"""Fits of averaged releases: the model they satisfy, the counts that methods see, and intervals that cover."""
+"""Fits of averaged releases: the model they satisfy, the counts that methods see, and intervals
+that cover.
+
+Covers `tacit.analyst.evidence`.
+"""
 
 import numpy as np
 import pytest
@@ -55,7 +59,9 @@ def test_counts_are_those_of_averaged_rows(relation):
 
 
 def test_without_noise_averages_satisfy_the_same_regression():
-    """Coefficients and residual sd of the conjugate posterior, within five of its standard deviations; √(2/n) of σ² goes with n/k."""
+    """Coefficients and residual sd of the conjugate posterior, within five of its standard
+    deviations; √(2/n) of σ² goes with n/k.
+    """
     radius = {
         "row_radius": 2.0
     }  # no row is shrunk, so that the residual variance is that of the rows
@@ -75,7 +81,8 @@ def test_without_noise_averages_satisfy_the_same_regression():
 @pytest.mark.parametrize("holders", [1, 4])
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_the_default_method_covers(relation, holders):
-    """90 % intervals of all coefficients over 40 runs of 20,000 rows, k = 4: false-alarm rate about 1e-4 were coverage 85 to 95 %.
+    """90 % intervals of all coefficients over 40 runs of 20,000 rows, k = 4: false-alarm rate about
+    1e-4 were coverage 85 to 95 %.
 
     The residual sd is right to a tenth on average.
     """

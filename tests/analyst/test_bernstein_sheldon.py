@@ -1,6 +1,10 @@
-"""`bernstein-sheldon` against its plain O(d⁶) form, the conjugate posterior, and Geweke's test and calibration by simulation.
+"""`bernstein-sheldon` against its plain O(d⁶) form, the conjugate posterior, and Geweke's test and
+calibration by simulation.
 
-Every statistical assertion has a false-alarm rate of at most 1e-4, Bonferroni over its parts; seeds are fixed.
+Every statistical assertion has a false-alarm rate of at most 1e-4, Bonferroni over its parts; seeds
+are fixed.
+
+Covers `tacit.analyst.methods.bernstein_sheldon`.
 """
 
 from dataclasses import replace
@@ -29,7 +33,9 @@ SDS = {  # gram, off-diagonal, moment, square
 
 
 def evidence_of(rng, sds, counts=(300, 450, 200), d=2, *, theta=None):
-    """Releases of rows drawn from the model, with noise of the given sds on diagonal, off-diagonal, moments and squares."""
+    """Releases of rows drawn from the model, with noise of the given sds on diagonal, off-diagonal,
+    moments and squares.
+    """
     theta = np.linspace(1, -0.5, d) if theta is None else theta
     grams, moments, squares = [], [], []
     for n in counts:
@@ -68,7 +74,9 @@ def unvech(vector, p):
 
 
 def dense_conditional(gamma, n, released, variances):
-    """Mean and covariance of vech G given vech Ĝ, with Cov(G_ab, G_cd) = n(Γ_acΓ_bd + Γ_adΓ_bc) and the entries' noise variances."""
+    """Mean and covariance of vech G given vech Ĝ, with Cov(G_ab, G_cd) = n(Γ_acΓ_bd + Γ_adΓ_bc) and
+    the entries' noise variances.
+    """
     p = len(gamma)
     pairs = list(zip(*np.triu_indices(p), strict=True))
     prior = n * np.array(
@@ -136,7 +144,9 @@ def test_the_conditional_law_is_the_dense_one(name, d):
 
 
 def moved(problem, state, steps, replicates=5000):
-    """vech of the statistics of `replicates` chains after some moves at fixed parameters, and the acceptance."""
+    """vech of the statistics of `replicates` chains after some moves at fixed parameters, and the
+    acceptance.
+    """
 
     def chain(key):
         def move(statistics, one):
@@ -150,7 +160,9 @@ def moved(problem, state, steps, replicates=5000):
 
 
 def moment_p_value(draws, mean, covariance):
-    """Bonferroni p-value that independent draws have this mean and covariance, by z-tests in whitened coordinates."""
+    """Bonferroni p-value that independent draws have this mean and covariance, by z-tests in
+    whitened coordinates.
+    """
     white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T).T
     rows, columns = np.triu_indices(len(mean))
     functions = np.concatenate(
@@ -185,7 +197,9 @@ def test_moves_reach_the_dense_law(name, step, steps):
 
 
 def without_the_two(values, vectors, released, problem, right=method.conditional):
-    """The wrong law whose G has variances nλ_iλ_k in Frobenius' measure, half the right ones, and the right mean nλ."""
+    """The wrong law whose G has variances nλ_iλ_k in Frobenius' measure, half the right ones, and
+    the right mean nλ.
+    """
     return right(values / 2, vectors, released, problem._replace(counts=2 * problem.counts))
 
 
@@ -381,10 +395,12 @@ def parameters(state):
 
 @cache
 def gaussian_law(name):
-    """State, problem and summaries under the law that the method assumes, where its conditionals agree with each other.
+    """State, problem and summaries under the law that the method assumes, where its conditionals
+    agree with each other.
 
-    Drawing G as Gaussian and the parameters as if it were Wishart is consistent only in the limit of many rows, and where Γ is known
-    to a small fraction: so the prior is worth as many rows as the data, 100,000. The noise is of the size of the sampling variation.
+    Drawing G as Gaussian and the parameters as if it were Wishart is consistent only in the limit
+    of many rows, and where Γ is known to a small fraction: so the prior is worth as many rows as
+    the data, 100,000. The noise is of the size of the sampling variation.
     """
     rows, sds = 1e5, 60 * np.array(SDS[name])
     with double_precision():
@@ -423,7 +439,9 @@ def gaussian_law(name):
 
 @cache
 def exact_law():
-    """State, problem and summaries for few rows, a weak prior and no noise: here the method is exact."""
+    """State, problem and summaries for few rows, a weak prior and no noise: here the method is
+    exact.
+    """
     counts = (8, 5)
     with double_precision():
         template, _ = method.problem_of(
@@ -448,7 +466,9 @@ def exact_law():
 
 
 class HalfVariance(method.BernsteinSheldon):
-    """Wrong on purpose where `conditional` is `without_the_two`; a class of its own, so that nothing compiled is shared."""
+    """Wrong on purpose where `conditional` is `without_the_two`; a class of its own, so that
+    nothing compiled is shared.
+    """
 
 
 class WithoutHalf(method.BernsteinSheldon):

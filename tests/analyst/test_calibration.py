@@ -1,6 +1,10 @@
-"""Geweke's joint test and simulation-based calibration of `fixed-s` and `normal-x`, and wrong kernels that they must reject.
+"""Geweke's joint test and simulation-based calibration of `fixed-s` and `normal-x`, and wrong
+kernels that they must reject.
 
-False-alarm rate of a passing assertion: 1e-4 (seeds are fixed, so it was taken once). A wrong kernel must reach 1e-6.
+False-alarm rate of a passing assertion: 1e-4 (seeds are fixed, so it was taken once). A wrong
+kernel must reach 1e-6.
+
+Covers `tacit.analyst.methods.fixed_s`, `tacit.analyst.methods.normal_x`.
 """
 
 from dataclasses import dataclass
@@ -108,7 +112,7 @@ def normal_x_state(key):
     precision = precision_root @ precision_root.T
     factor = jnp.linalg.cholesky(jnp.linalg.inv(precision)) @ bartlett(key_grams, empty.counts, D)
     matrix = factor @ factor.swapaxes(-1, -2)
-    grams = normal_x.Grams(
+    grams = normal_x.FactoredGrams(
         matrix, factor, normal_x.covariance_factor(matrix, truth.noise_variance, empty)
     )
     return normal_x.State(*truth, grams, precision, jnp.full(J, -1.2), jnp.array(0.3))
@@ -194,7 +198,9 @@ RIGHT_DENSITY, RIGHT_WEIGHTS, RIGHT_RATIO = (
 
 @dataclass(frozen=True)
 class WrongFixedS(fixed_s.FixedS):
-    """Distinct from the right kernel, so that jax compiles it anew with the patched function inside."""
+    """Distinct from the right kernel, so that jax compiles it anew with the patched function
+    inside.
+    """
 
     mistake: str = ""
 

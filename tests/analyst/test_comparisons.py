@@ -1,4 +1,9 @@
-"""Comparisons of the report: today's contrasts for plain columns, differences of predictions for products and curves."""
+"""Comparisons of the report: today's contrasts for plain columns, differences of predictions for
+products and curves.
+
+Covers `tacit.analyst.report.comparisons`, `tacit.analyst.report.cases`,
+`tacit.analyst.report.subject`.
+"""
 
 import math
 
@@ -87,7 +92,9 @@ def test_terms_are_compared_as_their_coefficients_say():
 
 
 def test_a_comparison_is_the_difference_of_two_predictions_wherever_the_rest_is():
-    """Features that are not named do not matter; the interval is that of the difference, draw by draw."""
+    """Features that are not named do not matter; the interval is that of the difference, draw by
+    draw.
+    """
     study = study_of([*TERMS, [{"of": "bmi", "degree": 2}, "sex"]])
     posterior, compared, rng = posterior_of(study), comparisons(study), np.random.default_rng(1)
     units = comparison_units(study, compared)

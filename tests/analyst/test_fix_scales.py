@@ -1,4 +1,8 @@
-"""From scales to the second stage's study: right where something can be learnt, the range where not, the same bytes always."""
+"""From scales to the second stage's study: right where something can be learnt, the range where
+not, the same bytes always.
+
+Covers `tacit.analyst.typical`, `tacit.release.scales`.
+"""
 
 import math
 import tomllib
@@ -13,7 +17,7 @@ from tacit.errors import ReleaseError, SignatureError
 from tacit.privacy.gaussian import compose, mu_of
 from tacit.simulation import simulate_scales
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.toml import study_toml
 
 FEATURES = [
@@ -91,10 +95,11 @@ def test_a_signature_does_not_matter_to_the_study(tmp_path):
     from tacit.release.signature import load_key, new_key, sign
 
     public = new_key(tmp_path / "key")
+    keys = {release.holder: public for release in RELEASES}
     signed = [sign(release, load_key(tmp_path / "key")) for release in RELEASES]
-    assert fix_scales(signed, allow_simulated=True, trusted_keys=[public]) == FIXED
-    with pytest.raises(SignatureError, match="not signed by a trusted key"):
-        fix_scales([signed[0], RELEASES[1]], allow_simulated=True, trusted_keys=[public])
+    assert fix_scales(signed, allow_simulated=True, trusted_keys=keys) == FIXED
+    with pytest.raises(SignatureError, match="not signed by that holder's trusted key"):
+        fix_scales([signed[0], RELEASES[1]], allow_simulated=True, trusted_keys=keys)
 
 
 def test_documents_that_do_not_belong_together_are_refused():
@@ -175,7 +180,9 @@ def test_awkward_ranges_give_intervals_that_a_study_may_state(bounds):
 
 
 def test_a_wide_study_keeps_rows_whose_sums_are_exact():
-    """120 columns have a default radius above 4, where entries beyond 4 are refused: the radius and the weight come down together."""
+    """120 columns have a default radius above 4, where entries beyond 4 are refused: the radius and
+    the weight come down together.
+    """
     study = study_of(
         [{"name": f"x{k}", "range": [0, 100]} for k in range(120)], epsilon=100.0, scales_share=0.5
     )

@@ -1,3 +1,8 @@
+"""`fixed-s`.
+
+Covers `tacit.analyst.methods.fixed_s`, `tacit.analyst.methods.linear`.
+"""
+
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +35,9 @@ def test_vanishing_noise_gives_the_conjugate_posterior():
 
 
 def test_the_variance_step_has_the_dense_density():
-    """Differences over σ² of the log-density equal those of dense normal and inverse-gamma densities with the Jacobian."""
+    """Differences over σ² of the log-density equal those of dense normal and inverse-gamma
+    densities with the Jacobian.
+    """
     evidence = evidence_of()
     evidence.grams[1] = [[1.0, 3.0], [3.0, 2.0]]  # indefinite, so that a direction is cut
     problem = fixed_s.problem_of(evidence, PRIOR)

@@ -1,4 +1,12 @@
-"""What the default method promises: intervals that cover, sense when noise swamps the data, no attenuation."""
+"""What the default method promises: intervals that cover, sense when noise swamps the data, no
+attenuation.
+
+Covers `tacit.analyst.methods.noise_aware`, `tacit.analyst.methods.gram`,
+`tacit.analyst.methods.quadrature`, `tacit.analyst.prior`, `tacit.analyst.prior_file`.
+
+Covers also `tacit.analyst.methods.noise_aware.model`, `tacit.analyst.methods.noise_aware.profile`,
+`tacit.analyst.methods.noise_aware.residual`, `tacit.analyst.methods.noise_aware.verdict`.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +23,9 @@ from tacit.analyst.prior import Prior
 def simulated(
     rng: np.random.Generator, *, d: int, holders: int, rows: int, noise: float, mixed: bool = False
 ) -> tuple[np.ndarray, Evidence]:
-    """θ and evidence of rows with an intercept; `mixed` gives every holder features of its own law."""
+    """θ and evidence of rows with an intercept; `mixed` gives every holder features of its own
+    law.
+    """
     theta = np.concatenate([0.2 * rng.normal(size=1), 0.25 * rng.normal(size=d - 1)])
     parts = []
     for _ in range(holders):
@@ -62,9 +72,11 @@ DESIGNS = {
 
 @pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 def test_intervals_cover(design):
-    """Between 84 % and 96 %, at 200 or more intervals; entries of one fit are dependent, so limits are wide.
+    """Between 84 % and 96 %, at 200 or more intervals; entries of one fit are dependent, so limits
+    are wide.
 
-    Seeds are fixed. A method that ignores the noise in X'X covers 60 to 75 % here (see the next test).
+    Seeds are fixed. A method that ignores the noise in X'X covers 60 to 75 % here (see the next
+    test).
     """
     hits, total = coverage("noise-aware", repeats=60, **design)
     assert 0.84 < hits / total < 0.97, f"{hits} of {total}"
@@ -76,7 +88,9 @@ def test_ignoring_the_noise_in_xtx_does_not_cover():
 
 
 def test_many_noisy_holders_do_not_attenuate():
-    """The mean over simulations of θ̂ − θ, regressed on θ: fixed-S pulls coefficients to zero, this method hardly does."""
+    """The mean over simulations of θ̂ − θ, regressed on θ: fixed-S pulls coefficients to zero, this
+    method hardly does.
+    """
 
     def slope(method: str) -> float:
         truths, found = [], []
@@ -114,7 +128,9 @@ def test_a_tiny_holder_beside_a_huge_one_does_no_harm():
 
 
 def test_triangular_noise_is_spread_over_the_basis_exactly():
-    """Empirical variance of every rotated entry; 20,000 draws give 1 % error, 6 % is six of them."""
+    """Empirical variance of every rotated entry; 20,000 draws give 1 % error, 6 % is six of
+    them.
+    """
     rng = np.random.default_rng(0)
     d, sd = 4, 3.0
     basis_source = np.diag([40.0, 30.0, 20.0, 10.0]) + 5.0

@@ -1,3 +1,8 @@
+"""`normal-x`.
+
+Covers `tacit.analyst.methods.normal_x.metropolis`, `tacit.analyst.methods.normal_x.model`.
+"""
+
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +14,7 @@ from simulated import conjugate_moments, evidence_of
 
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.normal_x import metropolis as normal_x
+from tacit.analyst.methods.normal_x.model import whole_counts
 from tacit.analyst.methods.sampling import double_precision, jnp
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
@@ -18,7 +24,7 @@ PRIOR = replace(Prior.weak(2), shape=3.0, rate=0.5)
 
 def grams_of(matrices, noise_variance, problem):
     matrices = jnp.asarray(matrices)
-    return normal_x.Grams(
+    return normal_x.FactoredGrams(
         matrices,
         jnp.linalg.cholesky(matrices),
         normal_x.covariance_factor(matrices, noise_variance, problem),
@@ -85,7 +91,7 @@ def test_vanishing_noise_gives_the_conjugate_posterior():
 
 def test_noisy_counts_become_whole_numbers_of_d_or_more():
     evidence = replace(evidence_of(), counts=np.array([60.4, 1.0, -3.0]), count_sd=np.ones(3))
-    assert_array_equal(normal_x.whole_counts(evidence), [60.0, 2.0, 2.0])
+    assert_array_equal(whole_counts(evidence), [60.0, 2.0, 2.0])
 
 
 @pytest.mark.parametrize(

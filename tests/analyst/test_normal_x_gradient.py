@@ -1,7 +1,10 @@
-"""`normal-x` by gradient: its density against SciPy's, its draws against Metropolis, Geweke's test, calibration and mixing.
+"""`normal-x` by gradient: its density against SciPy's, its draws against Metropolis, Geweke's test,
+calibration and mixing.
 
-False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it was taken once). A wrong kernel
-must reach 1e-6.
+False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it
+was taken once). A wrong kernel must reach 1e-6.
+
+Covers `tacit.analyst.methods.normal_x.gradient`.
 """
 
 import math
@@ -35,7 +38,7 @@ from tacit.analyst.methods.normal_x.gradient import (
 )
 from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 from tacit.analyst.methods.wishart import bartlett, gamma
-from tacit.analyst.posterior.diagnostics import Verdict, mixing, verdict
+from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 from tacit.privacy.gaussian import multiplier
@@ -99,7 +102,9 @@ def centred_density(matrices, evidence: Evidence, prior: Prior) -> float:
 
 @jax.jit
 def look(positions, framed: Framed):
-    """At every position: our log-density, the log-Jacobian of the free entries, and the matrices."""
+    """At every position: our log-density, the log-Jacobian of the free entries, and the
+    matrices.
+    """
     jacobians = jax.vmap(jax.jacobian(free_entries), (0, None))(positions, framed)
     matrices = jax.vmap(matrices_at, (0, None))(positions, framed)
     return (
@@ -110,7 +115,9 @@ def look(positions, framed: Framed):
 
 
 def density_gaps(evidence: Evidence, prior: Prior, framed: Framed) -> np.ndarray:
-    """Our log-density less SciPy's and the log-Jacobian, at random points, less its mean: 0 where they are the same law."""
+    """Our log-density less SciPy's and the log-Jacobian, at random points, less its mean: 0 where
+    they are the same law.
+    """
     size = 1 + (evidence.holders + 1) * evidence.d * (evidence.d + 1) // 2
     with double_precision():
         density, jacobian, matrices = look(np.random.default_rng(4).normal(size=(6, size)), framed)
@@ -324,7 +331,9 @@ def test_geweke_at_length():
 
 @pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform():
-    """Simulation-based calibration of `fit` as a whole, the choice of the frame included; every draw is nearly independent."""
+    """Simulation-based calibration of `fit` as a whole, the choice of the frame included; every
+    draw is nearly independent.
+    """
     rng, prior, replicates, draws = np.random.default_rng(8), prior_of(2), 480, 15
     ranks = np.zeros((replicates, 4))
     for r in range(replicates):
@@ -344,7 +353,9 @@ def test_ranks_of_the_truth_are_uniform():
 
 
 def draw_evidence(rng: np.random.Generator, prior: Prior) -> tuple[np.ndarray, Evidence]:
-    """Truth (θ, θ_1θ_2, σ²) from the prior, and two holders' releases with noise of the size of their Gram matrices."""
+    """Truth (θ, θ_1θ_2, σ²) from the prior, and two holders' releases with noise of the size of
+    their Gram matrices.
+    """
     feature = stats.invwishart(prior.feature_degrees, prior.feature_scale).rvs(random_state=rng)
     variance = float(stats.invgamma(prior.shape, scale=prior.rate).rvs(random_state=rng))
     theta = rng.multivariate_normal(prior.mean, prior.covariance)
@@ -370,7 +381,9 @@ def draw_evidence(rng: np.random.Generator, prior: Prior) -> tuple[np.ndarray, E
 
 
 def simulated(d: int, holders: int, *, rows: int, seed: int = 0) -> tuple[Evidence, Prior]:
-    """θ ~ N(0, I), Σ ~ IW(V'V, d + 1), σ² = 1, ε = 1, δ = 1/n, replace-one. Bounds are the data's maxima, as in the paper: a leak."""
+    """θ ~ N(0, I), Σ ~ IW(V'V, d + 1), σ² = 1, ε = 1, δ = 1/n, replace-one. Bounds are the data's
+    maxima, as in the paper: a leak.
+    """
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(d, d))
     scale = root.T @ root
@@ -401,7 +414,9 @@ SLOW_CELLS = [
 
 @pytest.mark.parametrize(("d", "holders", "rows"), [(2, 1, 100_000), (5, 5, 10_000), *SLOW_CELLS])
 def test_chains_converge(d, holders, rows):
-    """Swamped directions included: at d = 5 some eigenvalues of Σ are below a tenth of the noise."""
+    """Swamped directions included: at d = 5 some eigenvalues of Σ are below a tenth of the
+    noise.
+    """
     draws = normal_x_gradient.fit(*simulated(d, holders, rows=rows), Settings())
     found = mixing(np.concatenate([draws.theta, draws.noise_variance[..., None]], -1))
     assert verdict(draws, found) is Verdict.CONVERGED

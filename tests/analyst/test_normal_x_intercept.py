@@ -1,7 +1,10 @@
-"""`normal-x` with an intercept that is 1 in every row: both samplers against SciPy's densities, the conjugate posterior and each other.
+"""`normal-x` with an intercept that is 1 in every row: both samplers against SciPy's densities, the
+conjugate posterior and each other.
 
-False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it was taken once). A wrong kernel
-must reach 1e-6.
+False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it
+was taken once). A wrong kernel must reach 1e-6.
+
+Covers `tacit.analyst.methods.normal_x.frame`.
 """
 
 import math
@@ -36,7 +39,7 @@ from tacit.analyst.methods.normal_x.gradient import (
 )
 from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 from tacit.analyst.methods.wishart import gamma
-from tacit.analyst.posterior.diagnostics import Verdict, mixing, verdict
+from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.prior import Prior
 from tacit.simulation import exact, simulate
 from tacit.study import Study
@@ -53,7 +56,9 @@ def evidence_of(
     seed: int = 5,
     mean: float = 0.8,
 ) -> Evidence:
-    """Features with mean ±`mean` and sd near 0.3 behind an intercept; `noise` is the sd of every statistic's noise (frobenius)."""
+    """Features with mean ±`mean` and sd near 0.3 behind an intercept; `noise` is the sd of every
+    statistic's noise (frobenius).
+    """
     rng = np.random.default_rng(seed)
     d, root = p + 1, 0.3 * (np.eye(p) + 0.4 * np.tri(p, k=-1))
     theta, grams, moments = rng.normal(size=d), [], []
@@ -114,7 +119,9 @@ def free_entries(position, framed: Framed):
 
 
 def density(parameters, evidence: Evidence, prior: Prior, lost: int) -> float:
-    """Parameters and releases, with θ integrated out; scatters have n − `lost` degrees of freedom."""
+    """Parameters and releases, with θ integrated out; scatters have n − `lost` degrees of
+    freedom.
+    """
     log_variance, mean, feature, means, scatters = (np.asarray(part) for part in parameters)
     variance, d, upper = math.exp(log_variance), evidence.d, np.triu_indices(evidence.d)
     weight, middle = (
@@ -163,7 +170,9 @@ def look(positions, framed: Framed):
 
 
 def density_gaps(evidence: Evidence, prior: Prior, framed: Framed, lost: int = 1) -> np.ndarray:
-    """Our log-density less SciPy's and the log-Jacobian, at random points, less its mean: 0 where they are the same law."""
+    """Our log-density less SciPy's and the log-Jacobian, at random points, less its mean: 0 where
+    they are the same law.
+    """
     size = 1 + (evidence.holders + 1) * (evidence.d * (evidence.d + 1) // 2 - 1)
     with double_precision():
         ours, jacobian, parameters = look(np.random.default_rng(4).normal(size=(6, size)), framed)
@@ -183,7 +192,9 @@ def test_the_density_is_that_of_means_and_scatters(p, noise):
 
 
 def test_the_metropolis_target_is_that_of_means_and_scatters():
-    """Differences over S of the log-target, the intercept's entry held at n, equal those of SciPy's densities."""
+    """Differences over S of the log-target, the intercept's entry held at n, equal those of SciPy's
+    densities.
+    """
     evidence, rng = evidence_of(p=2), np.random.default_rng(3)
     mean, feature, theta, variance = (
         np.array([0.7, -0.9]),
@@ -223,7 +234,7 @@ def test_the_metropolis_target_is_that_of_means_and_scatters():
                     ].sum()
                 )
             factor = normal_x.covariance_factor(jnp.asarray(grams), variance, problem)
-            all_of_it = normal_x.Grams(
+            all_of_it = normal_x.FactoredGrams(
                 jnp.asarray(grams), jnp.linalg.cholesky(jnp.asarray(grams)), factor
             )
             ours.append(
@@ -233,7 +244,8 @@ def test_the_metropolis_target_is_that_of_means_and_scatters():
     assert_allclose(np.diff(ours, axis=0), np.diff(theirs, axis=0), rtol=1e-9)
 
 
-# Calibration at one feature, where the model is: v ~ IG, μ | v normal, mean and scatter of every holder normal and χ².
+# Calibration at one feature, where the model is: v ~ IG, μ | v normal, mean and scatter of every
+# holder normal and χ².
 
 D, J, COUNTS = 2, 2, np.array([12.0, 7.0])
 SDS = {
@@ -298,7 +310,7 @@ def metropolis_state(key):
     precision = jnp.array(
         [[1 + mean**2 / feature, -mean / feature], [-mean / feature, 1 / feature]]
     )
-    grams = normal_x.Grams(
+    grams = normal_x.FactoredGrams(
         matrix, jnp.linalg.cholesky(matrix), normal_x.covariance_factor(matrix, variance, EMPTY)
     )
     return normal_x.State(theta, variance, grams, precision, jnp.full(J, -1.2), jnp.array(0.3))
@@ -330,7 +342,9 @@ NOTHING = jnp.zeros((J, D, D)), jnp.zeros((J, D))
 
 
 def gradient_state(key):
-    """The inverse of the frame's map, written down afresh; one feature can at most change its sign."""
+    """The inverse of the frame's map, written down afresh; one feature can at most change its
+    sign.
+    """
     theta, variance, (mean, feature), grams = draw_latent(key)
     sign = FRAME.rotation[1, 1]
     beta, weight = sign * mean, FRAME.information[1, 0] * feature
@@ -440,7 +454,9 @@ def test_geweke_at_length(name):
 
 @pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform():
-    """Simulation-based calibration of `fit` by gradient as a whole, the choice of the frame included."""
+    """Simulation-based calibration of `fit` by gradient as a whole, the choice of the frame
+    included.
+    """
     replicates, draws = 480, 15
     with double_precision():
         truths = jax.vmap(draw_latent)(random.split(random.key(5), replicates))
@@ -542,7 +558,9 @@ def test_an_intercept_alone_is_a_mean():
 
 
 def study_of(p: int, **changes: object) -> Study:
-    """Features with ranges [0, 10] and a response in [0, 100]: rows are whole unless `changes` say otherwise."""
+    """Features with ranges [0, 10] and a response in [0, 100]: rows are whole unless `changes` say
+    otherwise.
+    """
     document = {
         "name": "s",
         "epsilon": 8.0,
@@ -581,7 +599,9 @@ def test_the_first_column_is_constant_where_no_row_is_shrunk_or_left_out_and_n_i
 
 
 def test_results_are_in_the_users_units():
-    """Three holders of unequal size at a large budget: coefficients are those that made the data, to five posterior sds."""
+    """Three holders of unequal size at a large budget: coefficients are those that made the data,
+    to five posterior sds.
+    """
     rng, truth = np.random.default_rng(4), np.array([20.0, 4.0, -2.0])
     releases = []
     for j, n in enumerate((20_000, 5_000, 300)):
@@ -596,7 +616,9 @@ def test_results_are_in_the_users_units():
 
 
 def far_from_zero(seed: int, rows: int = 300, noise: float = 30.0) -> tuple[np.ndarray, Evidence]:
-    """True coefficients, and the release of few rows of a feature that keeps to one end of its range."""
+    """True coefficients, and the release of few rows of a feature that keeps to one end of its
+    range.
+    """
     rng = np.random.default_rng(seed)
     x = np.column_stack([np.ones(rows), 0.7 + 0.25 * rng.normal(size=rows)])
     theta, full = np.array([0.8, 0.5]) + 0.2 * rng.normal(size=2), rng.normal(size=(1, 2, 2))
@@ -609,11 +631,13 @@ def far_from_zero(seed: int, rows: int = 300, noise: float = 30.0) -> tuple[np.n
 
 
 def test_a_feature_far_from_zero_is_fitted_better_than_by_the_model_without_the_constant():
-    """The squared error of the response's mean, which is (Σy)/n, falls by a tenth or more; intervals of coefficients cover.
+    """The squared error of the response's mean, which is (Σy)/n, falls by a tenth or more;
+    intervals of coefficients cover.
 
-    This is the third design tried: with 4,000 rows of 5 features and with 30,000 of 4 the model with the constant was slightly worse (mean
-    squared errors 2.64 against 2.54 and 0.101 against 0.095), so it shows a gain where rows are few, and no general one.
-    Coverage: 60 data sets of 2 coefficients, 90 % intervals; below 75 % has probability under 1e-4 even if a set counts as one.
+    This is the third design tried: with 4,000 rows of 5 features and with 30,000 of 4 the model
+    with the constant was slightly worse (mean squared errors 2.64 against 2.54 and 0.101 against
+    0.095), so it shows a gain where rows are few, and no general one. Coverage: 60 data sets of 2
+    coefficients, 90 % intervals; below 75 % has probability under 1e-4 even if a set counts as one.
     """
     errors, covered, at = {True: [], False: []}, [], np.array([1.0, 0.7])
     for seed in range(60):
@@ -633,7 +657,9 @@ def test_a_feature_far_from_zero_is_fitted_better_than_by_the_model_without_the_
 
 
 def releases_of(p: int, holders: int, rows: int = 40_000) -> Evidence:
-    """Whole rows, features up to 0.6 from the middle of their ranges, ε = 8: some directions are lost in noise."""
+    """Whole rows, features up to 0.6 from the middle of their ranges, ε = 8: some directions are
+    lost in noise.
+    """
     rng, study = np.random.default_rng(p), study_of(p)
     root = 0.15 * (np.eye(p) + 0.3 * rng.normal(size=(p, p)) / math.sqrt(p))
     x = np.clip(rng.uniform(-0.6, 0.6, size=p) + rng.normal(size=(rows, p)) @ root.T, -1, 1)

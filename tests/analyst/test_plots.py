@@ -1,4 +1,7 @@
-"""Plots: axes in, axes out, the right number of marks, and clear refusals."""
+"""Plots: axes in, axes out, the right number of marks, and clear refusals.
+
+Covers `tacit.analyst.posterior.plots`, `tacit.analyst.posterior.density`.
+"""
 
 import math
 

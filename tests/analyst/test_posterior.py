@@ -1,4 +1,10 @@
-"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ."""
+"""Collection, fit, posterior: from simulated releases to tables, files and ArviZ.
+
+Covers `tacit.analyst.fit`, `tacit.analyst.posterior.posterior`, `tacit.analyst.posterior.storage`,
+`tacit.analyst.posterior.summary`, `tacit.analyst.posterior.arviz`, `tacit.analyst.posterior.laws`,
+`tacit.analyst.posterior.units`, `tacit.analyst.posterior.text_table`,
+`tacit.analyst.posterior.frames`.
+"""
 
 import json
 import math
@@ -8,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
-from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError
@@ -155,8 +161,8 @@ class TestRefusals:
             tacit.collect([])
 
     def test_an_unsigned_release_where_keys_are_trusted(self, releases):
-        with pytest.raises(SignatureError, match="trusted"):
-            tacit.collect(releases, allow_simulated=True, trusted_keys=["k"])
+        with pytest.raises(SignatureError, match="no trusted key was given"):
+            tacit.collect(releases, allow_simulated=True, trusted_keys={})
 
     def test_a_method_that_needs_more(self, collection):
         with pytest.raises(MethodError, match="smallest_eigenvalue = true"):

@@ -1,13 +1,15 @@
-"""`normal-x` against an independent program: NumPyro's NUTS on the model written down directly, nothing collapsed."""
+"""`normal-x` against an independent program: NumPyro's NUTS on the model written down directly,
+nothing collapsed.
+"""
 
 import numpy as np
 from calibration import standard_error
 from simulated import evidence_of
 
+from tacit.analyst.methods import normal_x
 from tacit.analyst.methods.method import Settings
-from tacit.analyst.methods.normal_x import metropolis as normal_x
 from tacit.analyst.methods.sampling import double_precision, jax, jnp
-from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
 from tacit.study import Study
@@ -58,7 +60,9 @@ def reference(evidence, prior, *, seed: int) -> dict[str, np.ndarray]:
 
 
 def test_normal_x_agrees_with_numpyro():
-    """Means of θ_1, θ_2, log σ² and of their squares: six z-tests, false alarm below 1e-5 in all at |z| < 5."""
+    """Means of θ_1, θ_2, log σ² and of their squares: six z-tests, false alarm below 1e-5 in all at
+    |z| < 5.
+    """
     evidence, prior = evidence_of(d=2, holders=2, noise=6.0, rows=30, seed=8), Prior.weak(2)
     ours = normal_x.METHOD.fit(
         evidence, prior, Settings(chains=4, draws=6_000, warmup=2_000, seed=2, sampler="metropolis")
@@ -74,7 +78,9 @@ def test_normal_x_agrees_with_numpyro():
 
 
 def test_the_papers_kernel_is_reported_as_not_converged():
-    """Five or more columns: the published chains had not converged after 10,000 steps, and the summary must say so of ours."""
+    """Five or more columns: the published chains had not converged after 10,000 steps, and the
+    summary must say so of ours.
+    """
     d = 10
     evidence = evidence_of(d=d, holders=5, noise=200.0, rows=2_000, seed=1)
     settings = Settings(chains=4, draws=500, warmup=500, seed=0, sampler="metropolis")

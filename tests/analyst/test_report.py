@@ -1,4 +1,9 @@
-"""The report as text: what it says, for every kind of posterior, and that no name becomes markup."""
+"""The report as text: what it says, for every kind of posterior, and that no name becomes
+markup.
+
+Covers `tacit.analyst.report`, `tacit.analyst.report.background`, `tacit.analyst.report.findings`,
+`tacit.analyst.report.markup`, `tacit.analyst.report.words`, `tacit.analyst.report.notebook`.
+"""
 
 import math
 import re
@@ -92,7 +97,7 @@ def test_it_says_what_was_asked_found_and_promised(page):
         "Each additional unit of age goes with",
         "sex being m instead of f goes with",
         "These are associations. They do not say that changing a feature would change days.",
-        "Each release is differentially private with ε = 1 and δ = 10⁻⁶: exchanging one row for any other",
+        "differentially private with ε = 1 and δ = 10⁻⁶: exchanging one row for any other",
         "Before the release they guess right 50 times in 100",
         "narrower",
         "Computed, not sampled",
@@ -186,7 +191,9 @@ def test_terms_are_told_by_comparisons():
 
 
 def test_a_product_has_a_slope_in_every_case():
-    """What goes with a year of age is another thing for each sex, and no slope is told without saying where."""
+    """What goes with a year of age is another thing for each sex, and no slope is told without
+    saying where.
+    """
     text = Page(
         report(
             fitted(
@@ -207,7 +214,10 @@ def test_a_function_of_the_response_is_named_before_any_number(terms):
     )
     found = fitted(study)
     text = Page(report(found)).text
-    said = "All estimates, intervals and predictions are of log(days) , the logarithm of days, and not of days itself."
+    said = (
+        "All estimates, intervals and predictions are of log(days) , the logarithm of days, "
+        "and not of days itself."
+    )
     assert (
         text.index("How the logarithm of days goes with age and sex")
         < text.index(said)

@@ -1,4 +1,8 @@
-"""The report in a real browser: drawn, offline, light and dark, narrow, printed, by keyboard and for screen readers."""
+"""The report in a real browser: drawn, offline, light and dark, narrow, printed, by keyboard and
+for screen readers.
+
+Covers `tacit.analyst.report.charts`, `tacit.analyst.report.svg`.
+"""
 
 import itertools
 import os
@@ -88,7 +92,9 @@ def _fitted(study: tacit.Study, rng: np.random.Generator, holder: str) -> Poster
 
 @pytest.fixture
 def visit(browser, reports):
-    """Open a report offline; at the end nothing may have been asked for, complained of or popped up."""
+    """Open a report offline; at the end nothing may have been asked for, complained of or popped
+    up.
+    """
     contexts, requests, complaints = [], [], []
 
     def opened(name: str, *, width: int = 1100, scheme: str = "light"):
@@ -110,10 +116,12 @@ def visit(browser, reports):
     assert all(url.startswith(("file://", "data:")) for url in requests), requests
 
 
-BOXES = """() => [...document.querySelectorAll('svg')].filter(svg => svg.checkVisibility()).map(svg => ({
+BOXES = """() => [...document.querySelectorAll('svg')]
+    .filter(svg => svg.checkVisibility()).map(svg => ({
     name: svg.getAttribute('aria-labelledby').split('-')[0],
     width: svg.getBoundingClientRect().width, height: svg.getBoundingClientRect().height,
-    title: svg.querySelector('title').textContent, description: svg.querySelector('desc').textContent,
+    title: svg.querySelector('title').textContent,
+    description: svg.querySelector('desc').textContent,
     dots: svg.querySelectorAll('circle').length, curves: svg.querySelectorAll('.density').length,
     bars: svg.querySelectorAll('rect').length, chains: svg.querySelectorAll('.chain').length,
 }))"""
@@ -131,7 +139,7 @@ def test_every_chart_is_drawn_once_with_its_marks(visit, width):
     assert (charts["forest"]["dots"], charts["forest"]["curves"]) == (4, 4)
     assert charts["shares"]["bars"] == 8
     assert charts["cases"]["dots"] == 7
-    assert charts["outlook"]["bars"] == 10
+    assert charts["outlook"]["bars"] == 12
     assert (charts["panels"]["curves"], charts["panels"]["chains"]) == (5, 0)
 
 
@@ -148,10 +156,14 @@ def test_the_page_never_scrolls_sideways(visit, name, width):
 
 def test_labels_in_charts_do_not_collide(visit):
     """Name and number of a line stand side by side, also on a telephone."""
-    collisions = """() => [...document.querySelectorAll('svg')].filter(svg => svg.checkVisibility()).flatMap(svg => {
-        const boxes = [...svg.querySelectorAll('.name, .words, .label')].map(text => [text.textContent, text.getBoundingClientRect()]);
-        return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([b, q]) =>
-            p.left < q.right && q.left < p.right && p.top < q.bottom - 1 && q.top < p.bottom - 1).map(([b, q]) => a + ' | ' + b));
+    collisions = """() => [...document.querySelectorAll('svg')]
+        .filter(svg => svg.checkVisibility()).flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('.name, .words, .label')]
+            .map(text => [text.textContent, text.getBoundingClientRect()]);
+        const meet = (p, q) => p.left < q.right && q.left < p.right
+            && p.top < q.bottom - 1 && q.top < p.bottom - 1;
+        return boxes.flatMap(([a, p], i) => boxes.slice(i + 1)
+            .filter(([b, q]) => meet(p, q)).map(([b, q]) => a + ' | ' + b));
     })"""
     for name, width in itertools.product(("computed", "terms"), (1100, 390)):
         assert visit(name, width=width).evaluate(collisions) == []
@@ -168,9 +180,15 @@ def test_names_stay_words(visit):
 
 CONTRAST = """() => {
     const parse = colour => colour.match(/[\\d.]+/g).map(Number);
-    const luminance = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    const linear = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const luminance = ([r, g, b]) => [r, g, b].map(v => linear(v / 255))
         .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-    const ratio = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+    const ratio = (a, b) => {
+        const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p);
+        return (x + 0.05) / (y + 0.05);
+    };
+    const hasWords = element => [...element.childNodes]
+        .some(node => node.nodeType === 3 && node.textContent.trim());
     const behind = element => { for (let e = element; e; e = e.parentElement) {
         const colour = parse(getComputedStyle(e).backgroundColor);
         if (colour.length < 4 || colour[3] > 0) return colour;
@@ -178,10 +196,11 @@ CONTRAST = """() => {
     const fill = (svg, style) => parse(getComputedStyle(svg.querySelector('rect.' + style)).fill);
     const poor = [];
     for (const element of document.querySelectorAll('body *')) {
-        if (!element.checkVisibility() || ![...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())) continue;
+        if (!element.checkVisibility() || !hasWords(element)) continue;
         const style = getComputedStyle(element), svg = element.closest('svg');
         if (svg && element.tagName !== 'text') continue;
-        const on = svg && element.classList.contains('on') ? fill(svg, element.classList[1]) : behind(element);
+        const onBar = svg && element.classList.contains('on');
+        const on = onBar ? fill(svg, element.classList[1]) : behind(element);
         const found = ratio(parse(svg ? style.fill : style.color), on);
         if (found < 4.5) poor.push([element.textContent.trim().slice(0, 40), found]);
     }
@@ -197,7 +216,8 @@ def test_text_has_contrast(visit, scheme):
 
 
 def test_dark_is_dark_and_print_is_light(visit):
-    brightness = "() => getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number).reduce((a, b) => a + b) / 3"
+    brightness = """() => getComputedStyle(document.body).backgroundColor
+        .match(/\\d+/g).slice(0, 3).map(Number).reduce((a, b) => a + b) / 3"""
     page = visit("computed", scheme="dark")
     assert page.evaluate(brightness) < 60
     page.emulate_media(media="print", color_scheme="dark")
@@ -215,14 +235,17 @@ def test_it_prints(visit, tmp_path):
 
 
 def test_the_keyboard_reaches_everything(visit):
-    """First the link that skips to the findings, then the contents, then every table that scrolls, the commands and the study."""
+    """First the link that skips to the findings, then the contents, then every table that scrolls,
+    the commands and the study.
+    """
     page = visit("computed")
     reached = []
     for _ in range(40):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
-                "document.activeElement.tagName + ' ' + (document.activeElement.getAttribute('href') || '')"
+                "document.activeElement.tagName + ' ' + "
+                "(document.activeElement.getAttribute('href') || '')"
             )
         )
     assert reached[0] == "A #main"
@@ -256,10 +279,12 @@ def test_a_screen_reader_finds_its_way(visit):
         "[...document.querySelectorAll('svg')].every(svg => svg.getAttribute('role') === 'img')"
     )
     assert page.evaluate(
-        "[...document.querySelectorAll('figure')].every(figure => figure.querySelector('figcaption'))"
+        "[...document.querySelectorAll('figure')]"
+        ".every(figure => figure.querySelector('figcaption'))"
     )
     assert page.evaluate(
-        "[...document.querySelectorAll('table')].every(table => table.caption && [...table.querySelectorAll('th')].every(th => th.scope))"
+        "[...document.querySelectorAll('table')].every(table => table.caption"
+        " && [...table.querySelectorAll('th')].every(th => th.scope))"
     )
     assert page.evaluate(
         "[...document.querySelectorAll('tbody tr')].every(row => row.cells[0].scope === 'row')"

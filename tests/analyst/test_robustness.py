@@ -1,4 +1,5 @@
-"""Wrong models and too little data: the default never predicts much worse than the mean, and says when it cannot know.
+"""Wrong models and too little data: the default never predicts much worse than the mean, and says
+when it cannot know.
 
 The scenarios are those of benchmarks/robustness.py, with fewer runs.
 """
@@ -21,6 +22,8 @@ from tacit.study import Study
 
 def benchmark(name: str) -> ModuleType:
     path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # last: its coverage.py is not the package of that name
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
@@ -46,10 +49,13 @@ WIDE = "5,000 rows, d = 20"
 @pytest.mark.parametrize(("holders", "epsilon"), [(1, 1.0), (10, 0.3)])
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_model_predicts_better_than_the_mean(name, holders, epsilon):
-    """Least squares has an R² of 0.15 or more in all of these; noise may cost three quarters of it here at most."""
+    """Least squares has an R² of 0.15 or more in all of these; noise may cost three quarters of it
+    here at most.
+    """
     scores = robustness.measure(name, holders, epsilon, RUNS)
     assert np.mean(scores.ours) > 0.25 * np.mean(scores.least_squares)
-    assert not any(scores.warned)
+    for ours, best, warned in zip(scores.ours, scores.least_squares, scores.warned, strict=True):
+        assert not warned or ours < best / 2, "a warning where most of what there is was found"
 
 
 def test_it_does_not_chase_noise_where_there_is_nothing_to_find():
@@ -69,7 +75,9 @@ def test_swamped_releases_say_so():
 
 
 def test_the_intercept_is_not_inflated_by_many_noisy_columns():
-    """Denoising X'X must not pull Σα², the intercept's entry, towards the other eigenvalues: it would divide the mean by too little."""
+    """Denoising X'X must not pull Σα², the intercept's entry, towards the other eigenvalues: it
+    would divide the mean by too little.
+    """
     scenario = robustness.SCENARIOS[WIDE]
     study, ratios = scenario.study(0.3), []
     for run in range(8):
@@ -86,7 +94,9 @@ def test_the_intercept_is_not_inflated_by_many_noisy_columns():
 
 
 def test_the_residual_is_not_read_off_the_prior():
-    """A response that fills little of its range has a residual variance far below the prior's mean: y'y must win where it knows better."""
+    """A response that fills little of its range has a residual variance far below the prior's mean:
+    y'y must win where it knows better.
+    """
     sd, reach, found = 0.25, 4.0, []
     features = [
         {"name": f"x{k}", "range": [-10, 10], "typical": [-math.sqrt(3), math.sqrt(3)]}

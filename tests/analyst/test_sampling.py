@@ -1,3 +1,8 @@
+"""`sampling`.
+
+Covers `tacit.analyst.methods.sampling`, `tacit.analyst.posterior.convergence`.
+"""
+
 import os
 import subprocess
 import sys
@@ -143,12 +148,15 @@ from tacit.analyst.methods import method_named
 from tacit.errors import MethodError
 try: method_named("fixed-s")
 except MethodError as error: print(error)"""
-    assert run_python(code).endswith("pip install 'tacit[sampling]'")
+    assert run_python(code).endswith("pip install 'tacit-dp[sampling]'")
 
 
 @pytest.mark.parametrize("configured", [False, True])
 def test_compilations_are_kept_where_the_user_says(tmp_path, configured):
-    code = "from tacit.analyst import sampling; sampling.keep_compilations(); print(sampling.jax.config.jax_compilation_cache_dir)"
+    code = (
+        "from tacit.analyst.methods import sampling; sampling.keep_compilations(); "
+        "print(sampling.jax.config.jax_compilation_cache_dir)"
+    )
     environment = {"XDG_CACHE_HOME": str(tmp_path)} | (
         {"JAX_COMPILATION_CACHE_DIR": "/mine"} if configured else {}
     )

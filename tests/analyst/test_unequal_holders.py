@@ -1,7 +1,8 @@
 """Holders that differ, for every method: 50 rows beside 5,000,000, and budgets of their own.
 
-Releases go through the real mechanism. The large holder's statistics are those of 50,000 rows, a hundred times over.
-Samplers know a mean to about 0.03 posterior sds and a width to about 3 per cent here; the bounds allow five times that.
+Releases go through the real mechanism. The large holder's statistics are those of 50,000 rows, a
+hundred times over. Samplers know a mean to about 0.03 posterior sds and a width to about 3 per cent
+here; the bounds allow five times that.
 """
 
 from dataclasses import replace
@@ -13,9 +14,11 @@ import pytest
 from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit
-from tacit.analyst.methods import METHODS, method_named, noise_aware
+from tacit.analyst.methods import METHODS, method_named
 from tacit.analyst.methods.method import Settings
-from tacit.analyst.posterior.diagnostics import Verdict, mixing, verdict
+from tacit.analyst.methods.noise_aware import residual
+from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.prior import Prior
 from tacit.holder.charge import Purpose
@@ -78,7 +81,9 @@ def alone(case: str) -> Outcome:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_fifty_rows_beside_five_million_do_no_harm(case, epsilon):
-    """They know nothing that the others do not: the posterior stays, and samplers converge as before."""
+    """They know nothing that the others do not: the posterior stays, and samplers converge as
+    before.
+    """
     first = alone(case)
     both = outcome_of(case, [large(), release_of("small", 50, epsilon=epsilon)])
     if (
@@ -98,7 +103,9 @@ def test_fifty_rows_beside_five_million_do_no_harm(case, epsilon):
 
 
 def evidence_with(noise: tuple[float, ...], *, shifted: int | None = None) -> Evidence:
-    """Exact statistics of alike holders that claim noise of these sds; ẑ of one of them may be shifted."""
+    """Exact statistics of alike holders that claim noise of these sds; ẑ of one of them may be
+    shifted.
+    """
     gram, moment = np.array([[2_000.0, 400.0], [400.0, 500.0]]), np.array([600.0, 330.0])
     holders, sd = len(noise), np.array(noise)
     moments = np.repeat(moment[None], holders, axis=0)
@@ -121,7 +128,9 @@ def evidence_with(noise: tuple[float, ...], *, shifted: int | None = None) -> Ev
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "ada-ssp"])
 def test_a_holder_counts_for_less_the_noisier_its_release(case):
-    """The same shift of ẑ_j moves the estimate at most half as far where noise is ten times as large."""
+    """The same shift of ẑ_j moves the estimate at most half as far where noise is ten times as
+    large.
+    """
     method, _, sampler = case.partition(" ")
     settings = replace(
         SETTINGS,
@@ -204,24 +213,28 @@ def coverage(sigmas: tuple[float, ...], runs: int) -> tuple[np.ndarray, np.ndarr
 
 
 def test_intervals_cover_where_residual_variances_differ_by_sixteen(monkeypatch):
-    """At 60 runs a right 90 % interval covers under 77 % with probability 2e-3, over all three 6e-3; seeds are fixed.
+    """At 60 runs a right 90 % interval covers under 77 % with probability 2e-3, over all three
+    6e-3; seeds are fixed.
 
-    Under one variance for all, the slope that the noisier holders tell of is covered too seldom and the other is told too vaguely.
+    Under one variance for all, the slope that the noisier holders tell of is covered too seldom and
+    the other is told too vaguely.
     """
     covered, widths = coverage((0.1, 0.1, 0.4, 0.4), 60)
     assert covered.min() > 0.77
-    monkeypatch.setattr(noise_aware, "UNLIKE", np.zeros(1))
+    monkeypatch.setattr(residual, "UNLIKE", np.zeros(1))
     common, vague = coverage((0.1, 0.1, 0.4, 0.4), 60)
     assert common[2] < covered[2]
     assert widths[1] < 0.7 * vague[1]
 
 
 def test_holders_with_one_residual_variance_share_it():
-    """The search for differences must be clearly better than none: then the fit is the one under a common variance."""
-    found = [
-        noise_aware._with_ratios(noise_aware._facts(e), e, Prior.weak(3), Settings()).ratios
-        for _, e in map(alike, range(10))
-    ]
+    """The search for differences must be clearly better than none: then the fit is the one under a
+    common variance.
+    """
+    found = []
+    for _, evidence in map(alike, range(10)):
+        model = Model(facts_of(evidence, Prior.weak(3)), 1.0)
+        found.append(residual.ratios(model, evidence, Prior.weak(3)))
     assert sum(not np.array_equal(ratios, np.ones(4)) for ratios in found) <= 1
 
 

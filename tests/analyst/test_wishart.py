@@ -1,4 +1,8 @@
-"""Gamma and Wishart draws, by Kolmogorov–Smirnov tests with a false-alarm rate of 1e-4 each and fixed seeds."""
+"""Gamma and Wishart draws, by Kolmogorov–Smirnov tests with a false-alarm rate of 1e-4 each and
+fixed seeds.
+
+Covers `tacit.analyst.methods.wishart`.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +23,9 @@ def test_gamma_draws_follow_their_law(shape):
 
 
 def test_bartlett_factors_give_wishart_matrices():
-    """Diagonals of TT' are χ²(ν); its determinant is a product of χ²(ν), χ²(ν − 1), …, whose logs have a known mean."""
+    """Diagonals of TT' are χ²(ν); its determinant is a product of χ²(ν), χ²(ν − 1), …, whose logs
+    have a known mean.
+    """
     d, degrees = 3, 4.5
     with double_precision():
         factor = np.asarray(

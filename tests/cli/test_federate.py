@@ -1,4 +1,9 @@
-"""`tacit federate` as a data officer and an analyst use it, and the deployment page's commands."""
+"""tacit.cli.federate, federation.project and keys: as a data officer and an analyst use them.
+
+Also the deployment page's commands.
+
+Covers `tacit.cli.federate`, `tacit.federation.project`, `tacit.federation.keys`.
+"""
 
 import json
 import re
@@ -15,6 +20,7 @@ from tacit.cli import app
 from tacit.demo.hospitals import STUDY
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
+from tacit.federation.wire import Reason
 from tacit.study import Study
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -75,6 +81,43 @@ def test_init_writes_a_project_that_holds_together(tacit, house):
     )
 
 
+@pytest.mark.parametrize(
+    "name", ['stay", "*', "stay*", "@COLUMNS@", "stay\\", "st[a-z]y", "stay #"]
+)
+def test_a_strange_name_of_a_study_means_itself_in_a_policy(tacit, house, name):
+    """The policy that `init` writes takes the study, and no study of another name."""
+    path = house / "study.toml"
+    text = path.read_text(encoding="utf-8").replace('"length-of-stay"', json.dumps(name), 1)
+    path.write_text(text, encoding="utf-8")
+    study = Study.load(path)
+    assert study.name == name
+    assert tacit(*INIT)[0] == 0
+    policy = Policy.load(house / "stay/sites/north/holder.toml")
+    assert len(policy.studies) == 1
+    assert not policy.objection(study)
+    for other in ("stay", "staying", "*", "anything"):
+        renamed = study.model_copy(update={"name": other})
+        assert policy.objection(renamed) is Reason.STUDY
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--address", 'a";touch x;".org:8443'),
+        ("--address", "a\nb:8443"),
+        ("--address", "a b:8443"),
+        ("--prefix", "/opt/tacit\nExecStartPre=/bin/sh"),
+        ("--out", '/var/out"\nholders = "'),
+    ],
+)
+def test_an_address_or_path_that_means_something_else_is_refused(tacit, house, option, value):
+    arguments = [*INIT[:-2], "--address", "a.org:8443", option, value]
+    code, _, err = tacit(*arguments)
+    assert code == 2
+    assert "must be" in err
+    assert not (house / "stay").exists()
+
+
 def test_the_services_are_valid(tacit, house):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
@@ -113,7 +156,10 @@ def test_init_refuses_in_one_sentence_and_writes_nothing(tacit, house, arguments
     [
         ("scales_share = 0.1\n", "a study of two stages is published by hand"),
         (
-            f"secure_sum = {{least = 2, colluding = 0, holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n",
+            (
+                "secure_sum = {least = 2, colluding = 0, "
+                f"holders = {{a = '{'A' * 43}=', b = '{'B' * 43}='}}}}\n"
+            ),
             "secure_sum is of a, b",
         ),
     ],
@@ -173,10 +219,8 @@ def test_a_data_officer_sees_a_request_and_decides(tacit, site, monkeypatch):
     assert code == 0
     assert "guess right 50 times in 100" in out
     assert "what would leave: one file with noisy sums, 5 by 5 for X'X" in out
-    assert (
-        "what it would cost: epsilon = 1 at delta = 1e-06; data set 'patients' has spent 0 of at most 1"
-        in out
-    )
+    assert "what it would cost: epsilon = 1 at delta = 1e-06; data set 'patients' has" in out
+    assert "has spent 0 of at most 1" in out
     assert requests.ask(study) == "waiting"
 
     assert tacit("federate", "approve", site, "length-of-stay", "--refuse")[1].endswith(

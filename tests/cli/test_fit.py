@@ -1,4 +1,7 @@
-"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them."""
+"""`tacit fit`, `tacit summary` and `tacit plan`, as a user would run them.
+
+Covers `tacit.cli.fit`, `tacit.cli.plan`.
+"""
 
 import json
 import subprocess
@@ -43,6 +46,7 @@ def test_fit_and_summary_tell_the_same(house):
     assert fitted.returncode == shown.returncode == 0, fitted.stderr + shown.stderr
     first, second = json.loads(fitted.stdout), json.loads(shown.stdout)
     assert first.pop("posterior") == "p.parquet"
+    assert first.pop("left_out") == []
     assert first == second
     assert [row["name"] for row in second["coefficients"]][:2] == ["(intercept)", "age"]
     assert second["verdict"] == "computed"
@@ -87,7 +91,7 @@ def test_a_sampler_reports_its_mixing(house):
         ),
         (
             ["fit", "north.json", "--trusted-key", "abc", "--out", "x.parquet"],
-            "not signed by a trusted key",
+            "a trusted key goes with its holder",
         ),
         (["fit", "north.json", "--out", "no/x.parquet"], "its folder must exist"),
         (["summary", "north.json"], "is not a posterior"),

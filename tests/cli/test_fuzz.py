@@ -1,6 +1,7 @@
-"""Broken studies, tables, releases and ledgers: one sentence and exit code 2, no traceback, no value, nothing half-written.
+"""Broken studies, tables, releases and ledgers: one sentence, exit code 2, nothing half-written.
 
-Cells of the tables hold recognisable tokens; none may come out in a message, or in any file but the table itself.
+Covers `tacit.errors`, `tacit.records`, `tacit.cli`. Cells of the tables hold recognisable tokens;
+none may come out in a message, or in any file but the table itself.
 """
 
 import contextlib
@@ -25,7 +26,8 @@ from hypothesis import strategies as st
 from tacit.cli import main
 from tacit.demo.hospitals import STUDY
 from tacit.errors import LedgerError, ReleaseError, StudyError, TableError
-from tacit.holder.ledger import Charge, Ledger
+from tacit.holder.account import Charge
+from tacit.holder.ledger import Ledger
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import mu_of
 from tacit.release import Release
@@ -371,7 +373,7 @@ def publish_file(house, name, content):
     code, out, err = tacit(house, "publish", *arguments)
     left = {path.name for path in house.rglob("*") if path.is_file()} - {"study.toml", name}
     if code == 0:
-        assert left == {"north.json", "ledger.db"}
+        assert left == {"north.json", "ledger.db", "ledger.db.head"}
         Release.load(house / "north.json")
     else:
         one_sentence(code, out, err)
@@ -649,7 +651,7 @@ def test_damaged_ledgers(number, tmp_path):
         "2026-01-31T09:30:00Z",
         None,
     )
-    ledger.record(ledger.charge(charge, "replace-one"), RELEASE.to_json())
+    ledger.record(ledger.pay(charge, "replace-one").charge, RELEASE.to_json())
     whole = ledger.path.read_bytes()
 
     def check(content):
@@ -657,7 +659,7 @@ def test_damaged_ledgers(number, tmp_path):
         try:
             for account in ledger.accounts():
                 assert account.spent >= 0
-            ledger.charge(charge, "replace-one", again=True)
+            ledger.pay(charge, "replace-one", again=True)
         except LedgerError as error:
             assert len(str(error).splitlines()) == 1  # noqa: PT017
         ledger.path.unlink()

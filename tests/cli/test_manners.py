@@ -1,6 +1,8 @@
-"""What all commands share: quiet, help with an example, completion, exit codes; and the doctor."""
+"""What all commands share: quiet, help with an example, completion, exit codes; and the doctor.
 
-import inspect
+Covers `tacit.cli.options`, `tacit.cli.doctor`, `tacit.cli.progress`, `tacit.__main__`.
+"""
+
 import json
 import os
 import sqlite3
@@ -10,7 +12,7 @@ import sys
 import pytest
 
 from tacit.cli import app
-from tacit.cli.options import every_command
+from tacit.cli.options import QuietCommand, every_command
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -31,7 +33,7 @@ def test_quiet_keeps_the_json_that_was_asked_for(tacit):
 def test_every_command_can_be_quiet():
     found = list(every_command(app))
     assert len(found) > 10
-    assert all("quiet" in inspect.signature(command.callback).parameters for command in found)
+    assert all(command.cls is QuietCommand for command in found)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_nothing_that_a_command_reads_or_keeps_is_overwritten(tacit, house, argu
     assert (code, out, err) == (
         2,
         "",
-        f"tacit: --out {target!r} would overwrite what is read: choose another\n",
+        f"tacit: {target!r} would overwrite what is read: choose another file\n",
     )
     assert {path.name: path.read_bytes() for path in house.iterdir()} == before
 
@@ -94,7 +96,10 @@ def test_a_table_without_a_row_costs_nothing_where_the_number_of_rows_is_public(
     code, _, err = tacit(*PUBLISH)
     assert (code, err) == (
         2,
-        "tacit: the table has no row: nothing was published or paid; check the files or the query\n",
+        (
+            "tacit: the table has no row: nothing was published or paid; "
+            "check the files or the query\n"
+        ),
     )
     assert not (house / "ledger.db").exists()
     study = (house / "study.toml").read_text(encoding="utf-8")
@@ -167,3 +172,22 @@ def test_no_colours_into_a_pipe(house):  # noqa: ARG001
         [sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True
     )
     assert "\x1b[" not in done.stdout
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_the_doctor_names_a_stranger_called_tacit(tacit, tmp_path, monkeypatch, present):
+    """Another project owns that name on the package index; its files would lie where ours do."""
+    if present:
+        folder = tmp_path / "site" / "tacit-1.8.0.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: tacit\nVersion: 1.8.0\n")
+        monkeypatch.syspath_prepend(folder.parent)
+    code, out, _ = tacit("doctor")
+    [line] = [line for line in out.splitlines() if " name: " in line]
+    if present:
+        assert code == 1
+        assert line.startswith("BROKEN  name: the distribution tacit 1.8.0 is installed")
+        assert "pip uninstall tacit, then pip install --force-reinstall tacit-dp" in line
+    else:
+        assert code == 0
+        assert line.startswith("ok      name: ")

@@ -1,9 +1,14 @@
-"""`tacit predict` and `tacit report` as a user runs them."""
+"""`tacit predict` and `tacit report` as a user runs them.
 
+Covers `tacit.cli.predict`, `tacit.cli.report`.
+"""
+
+import csv
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -35,6 +40,48 @@ def test_predict_writes_a_row_for_each(tacit, house, posterior):
     assert found.num_rows == 200
     assert found.column_names[:3] == ["patient", "mean", "mean_sd"]
     assert found["mean"].null_count == 2
+
+
+FORMULAS = ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
+HARMLESS = ["north", "a=b", "'=1", "", "é"]
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_kept_texts_are_no_formulas_to_a_spreadsheet(tacit, house, posterior, dictionary):
+    """In a CSV file alone: a Parquet file has types, and -5 is a number in either."""
+    table = patients(np.random.default_rng(0), len(FORMULAS) + len(HARMLESS))
+    notes = pa.array(FORMULAS + HARMLESS)
+    table = table.append_column("note", notes.dictionary_encode() if dictionary else notes)
+    table = table.append_column("balance", pa.array(-np.arange(len(notes)) - 1))
+    pq.write_table(table, house / "new.parquet")
+    kept = ("--keep", "note", "--keep", "balance")
+    assert tacit("predict", posterior, "new.parquet", "--out", "p.csv", *kept)[0] == 0
+    with (house / "p.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["note"] for row in rows] == [f"'{text}" for text in FORMULAS] + HARMLESS
+    assert [row["balance"] for row in rows] == [str(-k - 1) for k in range(len(notes))]
+    assert tacit("predict", posterior, "new.parquet", "--out", "p.parquet", *kept)[0] == 0
+    assert pq.read_table(house / "p.parquet")["note"].to_pylist() == FORMULAS + HARMLESS
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_overwrites_predictions_and_nothing_else(tacit, house, posterior, suffix):
+    write_new_patients(house / "new.csv")
+    out = house / f"p{suffix}"
+    command = ("predict", posterior, "new.csv", "--out", out.name, "--keep", "patient")
+    assert tacit(*command)[0] == 0
+    assert tacit(*command)[0] == 0  # its own
+    out.write_bytes(b"")
+    assert tacit(*command)[0] == 0  # an empty one
+    write_new_patients(house / "other.csv")
+    for content in (b"not a table", (house / "other.csv").read_bytes(), b"\x00" * 100):
+        out.write_bytes(content)
+        code, _, err = tacit(*command)
+        assert code == 2
+        assert f"{out.name!r} exists already and holds no predictions" in err
+        assert out.read_bytes() == content
+    pq.write_table(pyarrow.csv.read_csv(house / "other.csv"), house / "q.parquet")
+    assert tacit("predict", posterior, "new.csv", "--out", "q.parquet")[0] == 2
 
 
 def test_predict_as_json(tacit, house, posterior):
@@ -115,3 +162,70 @@ def test_the_same_posterior_gives_the_same_page(tacit, house, posterior):
         tacit("report", posterior, "--out", name)
         pages.append((house / name).read_bytes())
     assert pages[0] == pages[1]
+
+
+# Holders.
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> Path:
+    """A posterior of three holders whose levels differ, saved beside their releases."""
+    folder = tmp_path_factory.mktemp("three")
+    study, rng = package.Study.from_toml(STUDY), np.random.default_rng(0)
+    for holder, level in (("a", 0.0), ("b", 2.0), ("c", -2.0)):
+        table = patients(rng, 6000)
+        days = table["days"].to_numpy() + level
+        table = table.set_column(table.schema.get_field_index("days"), "days", [days])
+        simulate(study, table, rng, holder=holder).save(folder / f"{holder}.json")
+    return folder
+
+
+def test_fit_says_in_its_last_line_that_holders_differ(tacit, three):
+    code, out, err = tacit("fit", three, "--allow-simulated", "--out", "p.parquet")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("Holders differ in (intercept): ")
+    code, out, _ = tacit("summary", "p.parquet", "--by-holder")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[-3:]] == ["a", "b", "c"]
+    code, out, _ = tacit("summary", "p.parquet", "--json")
+    assert json.loads(out)["holders"]["differ"] == ["(intercept)"]
+
+
+def test_holders_may_be_taken_as_alike_or_alone(tacit, three):
+    widths = {}
+    for holders in ("differ", "common", "separate"):
+        options = ("--allow-simulated", "--holders", holders, "--out", f"{holders}.parquet")
+        code, out, _ = tacit("fit", three, *options, "--json")
+        assert code == 0
+        first = json.loads(out)["coefficients"][0]
+        widths[holders] = first["high"] - first["low"]
+    assert max(widths["common"], widths["separate"]) < widths["differ"]
+    code, _, err = tacit("summary", "common.parquet", "--by-holder")
+    assert code == 2
+    assert "takes holders to be alike" in err
+
+
+def test_predict_for_a_holder(tacit, house, three):
+    write_new_patients(house / "new.csv")
+    tacit("fit", three, "--allow-simulated", "--out", "p.parquet")
+    means = {}
+    for holder in ("b", "c", "new"):
+        code, _, _ = tacit("predict", "p.parquet", "new.csv", "--holder", holder, "--out", "o.csv")
+        assert code == 0
+        means[holder] = np.nanmean(pyarrow.csv.read_csv(house / "o.csv")["mean"].to_numpy())
+    assert means["b"] - means["c"] == pytest.approx(4, abs=0.3)
+    code, _, err = tacit("predict", "p.parquet", "new.csv", "--holder", "d", "--out", "o.csv")
+    assert code == 2
+    assert "holder must be 'new' or one of a, b, c; got 'd'" in err
+
+
+def test_plan_takes_a_spread(tacit):
+    rows = ("--rows", "6000,9000,4000", "--json")
+    widths = []
+    for spread in ((), ("--spread", "0.1")):
+        code, out, _ = tacit("plan", "study.toml", *rows, *spread)
+        assert code == 0
+        widths.append(json.loads(out)["forecasts"][0]["widths"]["age"])
+    assert widths[1] > 1.3 * widths[0]
+    code, out, _ = tacit("plan", "study.toml", *rows[:2], "--spread", "0.05", "--width", "0.02")
+    assert "more holders, or rows, are needed" in out

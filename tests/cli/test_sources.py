@@ -1,4 +1,7 @@
-"""Where a command's rows come from: exactly one source, and nothing of it is shown or overwritten."""
+"""Where a command's rows come from: exactly one source, of which nothing is shown or overwritten.
+
+Covers `tacit.cli.source`.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -103,6 +106,7 @@ def test_nothing_but_an_earlier_release_is_overwritten(tacit, ward):
                 "north.json",
                 "--dataset",
                 dataset,
+                "--new-dataset",
             )[0]
             == 0
         )

@@ -1,4 +1,8 @@
-"""`tacit stream` and `tacit follow` as real processes with real pipes: in time, ended, killed, and searched for what they should forget."""
+"""`tacit stream` and `tacit follow` as real processes: in time, ended, killed, and searched.
+
+Covers `tacit.cli.stream`, `tacit.cli.follow`. Pipes are real; what a stream should forget is looked
+for in its memory.
+"""
 
 import json
 import os
@@ -322,7 +326,7 @@ def test_follow_draws_a_table_on_a_terminal(house):
     ("more", "text", "rule"),
     [
         ([], "age,days\n1,2\n", "standard input needs exactly one column named 'sex'"),
-        ([], HEADER + "SECRET,male,3\n", "neither a number nor"),
+        ([], HEADER + "30,SECRET,3\n", "holds a level that the study does not list"),
         (["--log", "north.db"], HEADER + rows(20), "would be mixed with what is read"),
         (["--log", "no/north.log"], HEADER + rows(20), "cannot write"),
         (["--batch-rows", "0"], HEADER + rows(20), "batch_rows must be at least 1"),

@@ -1,24 +1,28 @@
-"""A small version of every experiment, from the command line to the page, with its numbers checked."""
+"""A small version of every experiment, from the command line to the page, numbers checked."""
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pyarrow import parquet
+from scipy import stats
 
 from experiments import __main__ as command
-from experiments import compute, real, settings
-from experiments.data import FILES
-from experiments.design import simulated_rows
-from experiments.page import write_page
-from experiments.parts import PartError, columns_of, part_of, record
-from experiments.printed import NON_PRIVATE, REAL
-from experiments.reports import verdict
-from experiments.summary import Mean, mean_of
-from experiments.tables import Table
+from experiments import settings
+from experiments.model.data import FILES
+from experiments.model.design import simulated_rows
+from experiments.model.printed import NON_PRIVATE, REAL
+from experiments.run import compute, real
+from experiments.run.parts import PartError, columns_of, part_of, record
+from experiments.show.page import write_page
+from experiments.show.real import same_probability, verdict
+from experiments.show.summary import Mean, mean_of
+from experiments.show.tables import Table
 
 SMALL = {
     "simulated": {
@@ -28,6 +32,18 @@ SMALL = {
         "epsilons": [1.0, 10.0],
         "runs": 8,
         "iterations": 400,
+        "gradient_iterations": 400,
+        "one_data_set": False,
+    },
+    "one": {
+        "rows": 5_000,
+        "columns": [2],
+        "holders": [1],
+        "epsilons": [1.0],
+        "runs": 4,
+        "iterations": 200,
+        "gradient_iterations": 200,
+        "one_data_set": True,
     },
     "real": {"sets": ["PowerPlant"], "holders": [5], "epsilon": 1.0, "runs": 6, "iterations": 400}
     | {"mixing_metropolis": 400, "mixing_gradient": 400},
@@ -49,14 +65,12 @@ def out(tmp_path_factory):
         np.column_stack([x, x @ [1.0, -0.5, 0.3, 0.2] + 0.3 * rng.normal(size=4000)]),
         delimiter=",",
     )
-    original, core = settings.settings_of, SMALL
+    core = SMALL
 
     def small(name, *, quick=False, runs=None, seed=0):
-        assert set(core[name]) <= set(
-            original(name)
-        )  # the small version sets nothing that the real one does not know
         del quick
-        return core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
+        changed = core[name] | ({} if runs is None else {"runs": runs}) | {"seed": seed}
+        return settings.record_of(name, changed)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "settings_of", small)
@@ -64,6 +78,7 @@ def out(tmp_path_factory):
         compute.main(["simulated", "--out", str(folder / "parts" / "simulated")])
         for name in ("audit", "simulated", "mmd", "runtimes"):
             assert command.main([name, "--out", str(folder)]) == 0
+        assert command.main(["one", "--out", str(folder), "--methods", "fixed-s"]) == 0
         assert (
             command.main(
                 ["real", "--out", str(folder), "--data", str(folder), "--methods", "fixed-s"]
@@ -101,7 +116,10 @@ def test_every_cell_is_there(out):
 
 
 def test_without_privacy_the_errors_are_those_of_theory(out):
-    """n times twice the point error is d + chi-squared(d) on average over 8 runs: sd 2d·√(2/16) relative; five are allowed."""
+    """n times twice the point error is d + chi-squared(d) on average over 8 runs.
+
+    Sd 2d·√(2/16) relative; five are allowed.
+    """
     n, d, runs = 20_000, 2, 8
     prediction = column(out, "simulated", "prediction", method="non-private")
     assert n * prediction.mean() == pytest.approx(2 * d, abs=5 * np.sqrt(2 * d / runs))
@@ -148,12 +166,50 @@ def test_the_default_is_nearest_to_the_floor_on_public_data(out):
     )
 
 
+def test_one_data_set_serves_all_runs(out):
+    """Without privacy there is then one answer, and its error is the same in every run."""
+    assert len(set(column(out, "one", "estimation", method="non-private").tolist())) == 1
+    assert len(set(column(out, "simulated", "estimation", method="non-private").tolist())) == 8
+    assert len(set(column(out, "one", "estimation", method="fixed-s").tolist())) == 8
+
+
+def test_pictures_name_their_noise_and_tick_every_epsilon(out):
+    for calibration in ("as-published", "honest"):
+        text = (out / "figures" / f"simulated-prediction-{calibration}.svg").read_text()
+        assert f"noise {calibration}, data drawn anew" in text
+        ticks = re.findall(r">([0-9.]+)</text>", text)
+        assert {"1", "10"} <= set(ticks)
+
+
+def test_published_samplers_stand_for_their_methods_as_published(out):
+    table = (out / "tables" / "simulated-as-published.md").read_text().splitlines()[-1]
+    published = column(
+        out,
+        "simulated",
+        "prediction_point",
+        method="normal-x-published",
+        calibration="as-published",
+        epsilon=1.0,
+    )
+    assert f"{published.mean():.2e} ({np.median(published):.2e})" in table
+    assert not len(
+        column(out, "simulated", "estimation", method="normal-x-published", calibration="honest")
+    )
+
+
 def test_mmd_falls_with_epsilon(out):
     low, high = (
         column(out, "mmd", "mmd", method="fixed-s", calibration="honest", epsilon=epsilon).mean()
         for epsilon in (1.0, 10.0)
     )
     assert 0 <= high < low < 2
+    low, high = (
+        column(
+            out, "mmd", "mmd_published", method="fixed-s", calibration="honest", epsilon=epsilon
+        ).mean()
+        for epsilon in (1.0, 10.0)
+    )
+    assert high < low
 
 
 def test_run_times_are_measured_for_both_forms(out):
@@ -164,7 +220,8 @@ def test_run_times_are_measured_for_both_forms(out):
 def test_the_same_seed_gives_the_same_numbers_and_a_part_is_written_whole(out):
     part = out / "parts" / "simulated" / "fixed-s-d2.npz"
     with np.load(part) as file:
-        before, made = file["record:estimation"], json.loads(str(file["settings"]))
+        before = file["record:estimation"]
+        made = settings.record_of("simulated", json.loads(str(file["settings"])))
     again = compute.simulated.chains_part("fixed-s", 2, made, lambda _: None)
     assert np.array_equal(before, again["record:estimation"])
     assert not list(out.rglob("*.tmp.npz"))
@@ -175,13 +232,13 @@ def test_what_is_there_is_not_computed_again(tmp_path):
     for _ in range(2):
         part = part_of(
             tmp_path / "p.npz",
-            {"runs": 2},
+            settings.MmdSettings(bandwidth=0.1),
             lambda: made.append(1) or record({"a": np.arange(2), "b": "x"}),
         )
     assert made == [1]
     assert columns_of(part)["b"].tolist() == ["x", "x"]
     with pytest.raises(PartError, match="other settings"):
-        part_of(tmp_path / "p.npz", {"runs": 3}, dict)
+        part_of(tmp_path / "p.npz", settings.MmdSettings(bandwidth=0.2), dict)
 
 
 def test_a_part_of_other_settings_is_refused(out, capsys):
@@ -198,7 +255,14 @@ def test_the_page_holds_tables_and_figures(out, tmp_path):
     text = write_page(out, tmp_path).read_text()
     assert "{{" not in text
     assert (out / "tables" / "real-compared.md").read_text().rstrip() in text
-    for link in ("simulated-prediction-honest", "mmd-as-published", "runtimes"):
+    assert "](paper/model.svg)" in text
+    assert (tmp_path / "paper" / "model.svg").stat().st_size > 1000
+    for link in (
+        "simulated-prediction-honest",
+        "mmd-as-published",
+        "runtimes",
+        "one-prediction-honest",
+    ):
         assert f"](paper/{link}.svg)" in text
         assert (tmp_path / "paper" / f"{link}.svg").stat().st_size > 1000
         assert (out / "figures" / f"{link}.png").exists()
@@ -229,8 +293,9 @@ class Blocked:
         if name.split(".")[0] in {blocked}:
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Blocked())
-from experiments import compute
-settings = compute.settings_of("simulated", quick=True, runs=1) | {{"rows": 1000}}
+from experiments.run import compute
+from dataclasses import replace
+settings = replace(compute.settings_of("simulated", quick=True, runs=1), rows=1000)
 problems, stretch = compute.simulated.problems_of("bernstein-sheldon", 2, 1, settings)
 print(len(stretch))
 """
@@ -243,7 +308,8 @@ print(len(stretch))
 
 @pytest.mark.slow
 def test_both_samplers_of_normal_x_are_diagnosed(out):
-    made = SMALL["real"] | {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
+    longer = {"seed": 0, "mixing_metropolis": 2000, "mixing_gradient": 2000}
+    made = settings.record_of("real", SMALL["real"] | longer)
     columns = columns_of(real.mixed("PowerPlant", real.loaded(out, "PowerPlant"), 5, made))
     rhat = dict(zip(columns["sampler"].tolist(), columns["rhat"].tolist(), strict=True))
     assert rhat["gradient"] < 1.02
@@ -251,15 +317,32 @@ def test_both_samplers_of_normal_x_are_diagnosed(out):
     assert np.all(columns["smallest_error"] <= columns["largest_error"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["audit", "runtimes", "simulated", "one", "mmd", "real"])
+def test_the_quick_version_of_each_ends_within_five_minutes(out, name, tmp_path):
+    """On two cores, as `python -m experiments NAME --quick`; real on a made set."""
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", name, "--quick", "--out", tmp_path, "--data", out],
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert list((tmp_path / "tables").glob("*.md"))
+
+
 # Small parts.
 
 
 def test_every_experiment_has_a_settings_file():
-    assert settings.NAMES == ("audit", "mmd", "real", "runtimes", "simulated")
+    assert settings.NAMES == ("audit", "mmd", "one", "real", "runtimes", "simulated")
+    assert set(settings.KINDS) == set(settings.NAMES)
     full, quick = (settings.settings_of("simulated", quick=quick) for quick in (False, True))
-    assert (full["runs"], full["iterations"], full["rows"]) == (50, 10_000, 100_000)
-    assert quick["runs"] == 10
-    assert settings.settings_of("simulated", runs=3, seed=4) == full | {"runs": 3, "seed": 4}
+    assert (full.runs, full.iterations, full.rows) == (50, 10_000, 100_000)
+    assert quick.runs == 10
+    assert settings.settings_of("simulated", runs=3, seed=4) == replace(full, runs=3, seed=4)
+    with pytest.raises(TypeError, match="unknown"):
+        settings.record_of("mmd", {"bandwidth": 0.1, "unknown": 1})
 
 
 def test_what_the_paper_prints():
@@ -267,6 +350,18 @@ def test_what_the_paper_prints():
     assert REAL["AirQuality", 5, "fixed-s"] == Mean(0.0100, 0.0089, 0.0100)
     assert len(REAL) == 60
     assert NON_PRIVATE["prediction", 2] == 9.60e-5
+
+
+def test_the_probability_that_two_means_are_of_the_same_thing():
+    """By hand, Student with 49 degrees: standard errors of 0.01 each, apart by one and by five."""
+    rng = np.random.default_rng(0)
+    errors = rng.normal(size=50)
+    errors = 1.0 + (errors - errors.mean()) / errors.std(ddof=1) * 0.01 * np.sqrt(50)
+    half = 0.01 * stats.t.ppf(0.95, 49)
+    for away in (0.01, 0.05):
+        printed = Mean(1.0 + away, 1.0 + away - half, 1.0 + away + half)
+        expected = 2 * stats.t.sf(away / (0.01 * np.sqrt(2)), 49)
+        assert same_probability(errors, printed) == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_verdict_on_a_replicated_mean():
@@ -277,7 +372,11 @@ def test_the_verdict_on_a_replicated_mean():
 
 
 def test_the_interval_of_a_mean_covers():
-    """90 % nominal; of 400 normal samples of 50 at least 83 % and at most 95 % should cover (five standard errors below, four above)."""
+    """90 % nominal.
+
+    Of 400 normal samples of 50 at least 83 % and at most 95 % should cover (five standard errors
+    below, four above).
+    """
     rng = np.random.default_rng(0)
     found = [mean_of(rng.normal(3.0, 1.0, 50)) for _ in range(400)]
     assert 0.83 < np.mean([mean.low < 3.0 < mean.high for mean in found]) < 0.95

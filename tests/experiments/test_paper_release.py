@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from experiments.closed import fixed_s_fast_of
-from experiments.priors import SIGMA, paper_prior, prior_for
-from experiments.published import published_multiplier
-from experiments.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.model.priors import SIGMA, paper_prior, prior_for
+from experiments.model.published import published_multiplier
+from experiments.model.release import Budget, noise_sds, noisy, standard_noise, statistics_of
+from experiments.run.closed import fixed_s_fast_of
 from tacit.analyst.methods.bernstein_sheldon import problem_of
 from tacit.privacy.gaussian import multiplier
 
@@ -42,7 +42,13 @@ def test_sds_of_the_two_calibrations(statistics):
     honest = noise_sds("honest", "pair", statistics, BUDGET)
     assert honest.gram == pytest.approx(multiplier(*BUDGET) * math.sqrt(2) * (x**2 + y**2 / 2))
     thirds = noise_sds("as-published", "eigen", statistics, BUDGET)
-    assert thirds.moment == pytest.approx(published_multiplier(1 / 3, 1e-4) * x * y)
+    assert thirds.moment == pytest.approx(published_multiplier(1 / 3, 1e-4 / 3) * x * y)
+    assert thirds.eigenvalue == pytest.approx(math.sqrt(math.log(6e4)) * 3 * x**2)
+    of_100k = noise_sds("as-published", "eigen", statistics, Budget(1.0, 1e-5))
+    assert of_100k.eigenvalue / x**2 == pytest.approx(10.94, abs=0.005)
+    text = noise_sds("as-published", "text", statistics, BUDGET)
+    joint = published_multiplier(2 / 3, 2e-4 / 3) * math.sqrt(x**4 + x**2 * y**2)
+    assert text.gram == text.moment == pytest.approx(joint)
     assert noise_sds("as-published", "triple", statistics, BUDGET).square > published.gram
 
 

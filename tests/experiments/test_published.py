@@ -8,9 +8,10 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import beta
 
-from experiments.audit import audited, limits, lower_bound, measured
-from experiments.parts import columns_of
-from experiments.published import ada_ssp_thirds, published_multiplier
+from experiments.model.published import ada_ssp_thirds, published_multiplier
+from experiments.run.audit import audited, limits, lower_bound, measured
+from experiments.run.parts import columns_of
+from experiments.settings import AuditSettings
 from tacit.analyst.evidence import Evidence
 from tacit.privacy.gaussian import epsilon_of, multiplier
 
@@ -87,8 +88,11 @@ def test_limits_are_those_of_clopper_and_pearson(successes, trials):
 
 
 def test_the_audit_exceeds_the_nominal_epsilon_and_not_the_true_one():
-    """Fails by chance less than once in a thousand seeds above, and the seed is fixed; at this size the bound is about 1.7."""
-    settings = {"draws": 400_000, "confidence": 0.999, "seed": 0}
+    """Fails by chance less than once in a thousand seeds above, and the seed is fixed.
+
+    At this size the bound is about 1.7.
+    """
+    settings = AuditSettings(epsilons=(), deltas=(), draws=400_000, confidence=0.999)
     found = measured(1.0, POWER_PLANT, settings)
     assert 1.4 < found < epsilon_of(1 / published_multiplier(1.0, POWER_PLANT), POWER_PLANT)
 
@@ -98,13 +102,9 @@ def test_equal_tables_show_nothing():
 
 
 def test_the_table_of_the_audit():
-    settings = {
-        "epsilons": [0.1, 1.0],
-        "deltas": [POWER_PLANT, 1e-5],
-        "draws": 20_000,
-        "confidence": 0.99,
-        "seed": 0,
-    }
+    settings = AuditSettings(
+        epsilons=(0.1, 1.0), deltas=(POWER_PLANT, 1e-5), draws=20_000, confidence=0.99
+    )
     columns = columns_of(audited(settings))
     assert columns["epsilon"].tolist() == [0.1, 1.0, 0.1, 1.0]
     assert np.all(columns["epsilon"] < columns["add_remove"])

@@ -1,4 +1,7 @@
-"""A real federation on this machine: SuperLink, SuperNodes and sites as processes of their own, all ended at the end."""
+"""A real federation on this machine: SuperLink, SuperNodes and sites as processes of their own.
+
+All are ended at the end.
+"""
 
 import os
 import signal
@@ -40,11 +43,11 @@ def at_most(seconds):
 def until(holds, what, seconds=60.0):
     """Wait for something to become true."""
     end = time.monotonic() + seconds
-    while not (found := holds()):
+    while not (value := holds()):
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not within {seconds:g} seconds")
         time.sleep(0.1)
-    return found
+    return value
 
 
 def free_port():
@@ -107,7 +110,7 @@ class Federation:
             process.wait(20)
 
     def stop(self, name):
-        """End a process as a service manager would; a SuperNode then tells the SuperLink that it leaves."""
+        """End a process as a service manager would; a SuperNode then says that it leaves."""
         os.killpg(self.running[name].pid, signal.SIGTERM)
         self.running.pop(name).wait(30)
 
@@ -125,8 +128,9 @@ class Federation:
     # The parts of a federation.
 
     def start_superlink(self, holders):
-        """Write the project as `tacit federate init` does, make certificates with its script, start the SuperLink."""
-        prefix, out = str(BIN.parent), str(self.folder / "out")
+        """Write the project as `tacit federate init` does, make certificates, start it."""
+        prefix = str(BIN.parent)
+        out = str(self.folder / "out")
         write_project(
             Project(STUDY, tuple(holders), "127.0.0.1:8443", prefix, out), self.folder / "project"
         )
@@ -236,7 +240,7 @@ class Federation:
         )
 
     def start_rogue(self, name, kind):
-        """A site that runs another program than Tacit's, or Tacit's with a fault put in (rogue.py)."""
+        """A site that runs another program than Tacit's, or Tacit's with a fault (rogue.py)."""
         rogue = Path(__file__).with_name("rogue.py")
         self.start(
             f"{name}-site",

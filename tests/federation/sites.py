@@ -1,4 +1,4 @@
-"""Sites for the tests: a study, tables that fit it, policies."""
+"""Sites for the tests of tacit.federation: a study, tables that fit it, policies."""
 
 import json
 from pathlib import Path
@@ -61,8 +61,11 @@ def make_site(folder: Path, holder="north", rows=400, seed=1, *, signed=False, *
         "epsilon_in_all": 2.0,
         "delta_in_all": 1e-6,
     } | fields.pop("most", {})
+    peers = fields.pop("peers", None)
     lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items() if value is not None]
     lines += ["[most]", *(f"{name} = {value!r}" for name, value in most.items())]
+    if peers is not None:
+        lines += ["[peers]", *(f"{name} = {json.dumps(key)}" for name, key in peers.items())]
     path = folder / "holder.toml"
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

@@ -1,10 +1,18 @@
-"""What a site answers: policy first, then ledger, then a person; and nothing that could hold data."""
+"""tacit.federation.client (answer, app, policy, requests) and wire: what a site answers.
+
+Policy first, then ledger, then a person; and nothing that could hold data.
+
+Covers `tacit.federation.client.answer`, `tacit.federation.client.app`,
+`tacit.federation.client.policy`, `tacit.federation.client.requests`, `tacit.federation.wire`.
+"""
 
 import logging
+import sqlite3
+from contextlib import closing
 
 import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
-from sites import STUDY, changed, charges, make_site
+from sites import STUDY, changed, charges, make_site, table
 
 from tacit.errors import FederationError, LedgerError, PolicyError
 from tacit.federation.client.answer import answer
@@ -72,10 +80,8 @@ SEX = {"name": "sex", "levels": ["female", "male"]}
 def test_a_study_that_rows_could_refuse_waits_for_a_person(tmp_path, telling):
     study = changed(**telling)
     asked = request_of(study_toml(study))
-    unattended, named = (
-        make_site(tmp_path / "unattended"),
-        make_site(tmp_path / "named", studies=[study.hash]),
-    )
+    unattended = make_site(tmp_path / "unattended")
+    named = make_site(tmp_path / "named", studies=[study.hash])
     assert ask(unattended, asked) == Answer("waiting", Reason.WAITING)
     assert charges(unattended) == []
     assert ask(named, asked).state == "released"
@@ -272,6 +278,34 @@ def test_a_request_is_found_by_name_or_hash_if_it_is_one(tmp_path):
     with pytest.raises(FederationError, match="2 requests in"):
         requests.find("length-of-stay")
     assert requests.find(STUDY.hash).agreement() == STUDY.resolved()
+
+
+# A database.
+
+
+def test_a_sites_rows_may_lie_in_a_database(tmp_path):
+    path = tmp_path / "rows.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table stays (age real, sex text, days real)")
+        rows = table(50).to_pylist()
+        database.executemany("insert into stays values (:age, :sex, :days)", rows)
+        database.commit()
+    address = f"sqlite:////{path.relative_to('/')}"
+    policy = make_site(tmp_path / "site", data=[address], query="select * from stays")
+    assert Release.from_json(ask(policy).release).n == 50
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": ["sqlite:///rows.db"]},
+        {"query": "select 1"},
+        {"data": ["sqlite:///rows.db", "rows.parquet"], "query": "select 1"},
+    ],
+)
+def test_a_database_needs_a_query_and_files_none(tmp_path, fields):
+    with pytest.raises(PolicyError, match="a database stands alone and needs a query"):
+        Policy.load(make_site(tmp_path, **fields))
 
 
 # The policy's file.

@@ -1,4 +1,7 @@
-"""The nginx configuration of a project, in a real nginx: sites reach Fleet, and nobody reaches Control or Runtime."""
+"""tacit.federation.project: its nginx configuration, in a real nginx.
+
+Sites reach Fleet, and nobody reaches Control or Runtime.
+"""
 
 import os
 import shutil
@@ -44,9 +47,11 @@ def free_port():
 
 @pytest.fixture
 def front(tmp_path):
-    """The address and certificate of an nginx with the project's configuration, in front of a server with its certificate."""
+    """Address and certificate of an nginx with the project's configuration, before a server."""
     assert NGINX is not None, "CI must have nginx"
-    project, outer, inner = tmp_path / "project", free_port(), free_port()
+    project = tmp_path / "project"
+    outer = free_port()
+    inner = free_port()
     (tmp_path / "study.toml").write_text(study_toml(STUDY), encoding="utf-8")
     init(
         project,
@@ -67,7 +72,10 @@ def front(tmp_path):
         .replace("/etc/tacit", str(folder))
         .replace("127.0.0.1:8000", f"127.0.0.1:{inner}")
     )
-    whole = f"events {{}}\npid {tmp_path}/pid;\nerror_log {tmp_path}/errors;\nhttp {{ access_log off;\n{site}\n}}\n"
+    whole = (
+        f"events {{}}\npid {tmp_path}/pid;\nerror_log {tmp_path}/errors;\n"
+        f"http {{ access_log off;\n{site}\n}}\n"
+    )
     (tmp_path / "nginx.conf").write_text(whole, encoding="utf-8")
     nginx = subprocess.Popen(
         [NGINX, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"], stderr=subprocess.DEVNULL

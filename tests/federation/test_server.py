@@ -1,7 +1,14 @@
-"""What the analyst's half does with answers: it asks again, checks, leaves out what is wrong, and fits the rest."""
+"""tacit.federation.server (app, ask, gather) and local: what the analyst's half does with answers.
+
+It asks again, checks, leaves out what is wrong, and fits the rest.
+
+Covers `tacit.federation.server.app`, `tacit.federation.server.ask`,
+`tacit.federation.server.gather`, `tacit.federation.local`.
+"""
 
 import base64
 import json
+import logging
 
 import pytest
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
@@ -14,9 +21,9 @@ from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.local import LocalGrid, Node
-from tacit.federation.server.app import Order, federate
+from tacit.federation.server.app import Order, federate, in_one_sentence
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Terms, enough, gather
+from tacit.federation.server.gather import Inquiry, enough, gather
 from tacit.federation.wire import Answer, Reason, record_of
 from tacit.release import Release
 from tacit.release.signature import load_key
@@ -31,12 +38,12 @@ def site(folder, holder="north", **policy):
     )
 
 
-def terms(**changes):
+def inquiry(**changes):
     waiting = {
         name: changes.pop(name, default)
         for name, default in {"deadline": 20.0, "poll": 0.0, "pause": 0.0}.items()
     }
-    return Terms(**({"study": STUDY, "patience": Patience(**waiting), "least": 1} | changes))
+    return Inquiry(**({"study": STUDY, "patience": Patience(**waiting), "least": 1} | changes))
 
 
 def saying(content):
@@ -67,7 +74,7 @@ def states(standings):
 
 def test_five_sites_give_a_posterior(tmp_path):
     grid = LocalGrid({k: site(tmp_path, holder, rows=3000) for k, holder in enumerate(HOLDERS)})
-    order = Order(terms(least=5), tmp_path / "out", "noise-aware", "weak")
+    order = Order(inquiry(least=5), tmp_path / "out", "noise-aware", "weak")
     posterior = federate(grid, order)
     assert [contribution.holder for contribution in posterior.contributions] == list(HOLDERS)
     low, high = posterior.interval(0.99999)[posterior.names().index("age")]
@@ -86,7 +93,7 @@ def test_five_sites_give_a_posterior(tmp_path):
 def test_a_formulas_study_gives_all_files_too(tmp_path):
     study = changed(terms=[{"product": [feature.name]} for feature in STUDY.features])
     grid = LocalGrid({1: site(tmp_path, rows=3000)})
-    order = Order(terms(study=study), tmp_path / "out", "noise-aware", "weak")
+    order = Order(inquiry(study=study), tmp_path / "out", "noise-aware", "weak")
     federate(grid, order)
     assert {path.name for path in order.out.iterdir()} == {
         "releases",
@@ -99,14 +106,17 @@ def test_a_formulas_study_gives_all_files_too(tmp_path):
 
 def test_a_second_run_costs_nothing_and_gets_the_same(tmp_path):
     grid = LocalGrid({k: site(tmp_path, holder) for k, holder in enumerate(HOLDERS[:2])})
-    first, second = (gather(grid, terms(least=2)) for _ in range(2))
+    first, second = (
+        [standing.document.to_json() for standing in gather(grid, inquiry(least=2))]
+        for _ in range(2)
+    )
     assert first == second
     assert [len(charges(tmp_path / holder / "holder.toml")) for holder in HOLDERS[:2]] == [1, 1]
 
 
 def test_too_few_holders_fit_nothing(tmp_path):
     grid = LocalGrid({1: site(tmp_path), 2: site(tmp_path, "south", studies=["other"])})
-    order = Order(terms(least=2, expected=2), tmp_path / "out", "noise-aware", "weak")
+    order = Order(inquiry(least=2, expected=2), tmp_path / "out", "noise-aware", "weak")
     with pytest.raises(
         FederationError, match=r"1 of at least 2 holders .*node 2: policy: the study is not one"
     ):
@@ -116,9 +126,45 @@ def test_too_few_holders_fit_nothing(tmp_path):
     assert [node["state"] for node in record["nodes"]] == ["released", "refused"]
 
 
+def test_a_study_of_two_stages_is_refused_before_it_is_sent(tmp_path):
+    seen = []
+    grid = LocalGrid({1: site(tmp_path)}, lambda _node, reply: seen.append(reply))
+    order = Order(inquiry(study=changed(scales_share=0.1)), tmp_path / "out", "noise-aware", "weak")
+    with pytest.raises(FederationError, match="two stages is published by hand"):
+        federate(grid, order)
+    assert seen == []
+    record = json.loads((tmp_path / "out" / "federation.json").read_text())
+    assert (record["outcome"], record["nodes"]) == ("failed", [])
+    assert "two stages" in record["failure"]
+
+
+def test_the_minutes_are_written_whatever_goes_wrong(tmp_path, monkeypatch):
+    def broken(*_arguments, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr("tacit.federation.server.app.fit", broken)
+    order = Order(inquiry(), tmp_path / "out", "noise-aware", "weak")
+    with pytest.raises(MemoryError):
+        federate(LocalGrid({1: site(tmp_path)}), order)
+    record = json.loads((tmp_path / "out" / "federation.json").read_text())
+    assert record["failure"] == "unexpected MemoryError"
+    assert [node["holder"] for node in record["nodes"]] == ["north"]
+
+
+def test_flower_logs_a_sentence_and_no_traceback(caplog):
+    """As run_serverapp of Flower logs what its app raised."""
+    log = logging.getLogger("flwr.test")
+    log.addFilter(in_one_sentence)
+    for error in (FederationError("too few came"), ZeroDivisionError("a fault")):
+        log.error("%s raised an exception", "ServerApp", exc_info=error)
+    known, unknown = caplog.records
+    assert (known.getMessage(), known.exc_info) == ("nothing was fitted: too few came", None)
+    assert unknown.exc_info is not None
+
+
 def test_nobody_there(tmp_path):
     with pytest.raises(FederationError, match="no node was there"):
-        enough(gather(LocalGrid({}), terms(deadline=0.05)), terms())
+        enough(gather(LocalGrid({}), inquiry(deadline=0.05)), inquiry())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,7 +178,7 @@ def test_an_answer_that_is_lost_is_asked_for_again(tmp_path):
         lost.append(reply)
         return None if len(lost) == 1 else reply
 
-    (standing,) = gather(LocalGrid({1: site(tmp_path)}, lose_first), terms())
+    (standing,) = gather(LocalGrid({1: site(tmp_path)}, lose_first), inquiry())
     assert standing.state == "released"
     assert len(charges(tmp_path / "north/holder.toml")) == 1
     assert lost[0].content == lost[1].content
@@ -151,7 +197,7 @@ def test_a_node_in_error_is_asked_again(tmp_path):
         return failed
 
     changes = []
-    (standing,) = gather(LocalGrid({1: site(tmp_path)}, route), terms(), changes.append)
+    (standing,) = gather(LocalGrid({1: site(tmp_path)}, route), inquiry(), changes.append)
     assert standing.state == "released"
     assert [change.state for change in changes] == ["silent", "released"]
 
@@ -167,14 +213,17 @@ def test_a_site_that_waits_for_approval_is_asked_until_a_person_decides(tmp_path
             requests.decide(requests.find("length-of-stay"), "approved")
         return reply
 
-    (standing,) = gather(LocalGrid({1: node}, approve_third), terms())
+    (standing,) = gather(LocalGrid({1: node}, approve_third), inquiry())
     assert (standing.state, len(asked)) == ("released", 4)
 
 
 def test_a_straggler_is_reported(tmp_path):
     grid = LocalGrid({1: site(tmp_path), 2: site(tmp_path, "south", approval=True)})
-    found = gather(grid, terms(deadline=0.5, expected=2, pause=0.05))
-    assert states(found) == {1: ("released", "published"), 2: ("waiting", "waiting for approval")}
+    standings = gather(grid, inquiry(deadline=0.5, expected=2, pause=0.05))
+    assert states(standings) == {
+        1: ("released", "published"),
+        2: ("waiting", "waiting for approval"),
+    }
 
 
 def test_a_node_that_comes_later_is_asked(tmp_path):
@@ -187,7 +236,7 @@ def test_a_node_that_comes_later_is_asked(tmp_path):
         return reply
 
     grid._on_reply = joined
-    assert {standing.state for standing in gather(grid, terms(least=2))} == {"released"}
+    assert {standing.state for standing in gather(grid, inquiry(least=2))} == {"released"}
 
 
 # What is wrong is left out, and the others go on.
@@ -217,10 +266,10 @@ ROGUES = {
 @pytest.mark.parametrize("content", ROGUES.values(), ids=ROGUES.keys())
 def test_a_rogue_is_rejected_and_the_others_are_fitted(tmp_path, content):
     grid = LocalGrid({1: saying(content), 2: site(tmp_path)})
-    found = {standing.node: standing for standing in gather(grid, terms())}
-    assert found[1].state == "rejected"
-    assert "4711" not in found[1].reason
-    assert found[2].state == "released"
+    standings = {standing.node: standing for standing in gather(grid, inquiry())}
+    assert standings[1].state == "rejected"
+    assert "4711" not in standings[1].reason
+    assert standings[2].state == "released"
 
 
 def test_a_message_that_cannot_be_fetched_is_rejected(tmp_path):
@@ -231,15 +280,13 @@ def test_a_message_that_cannot_be_fetched_is_rejected(tmp_path):
             return super()._answer(message)
 
     grid = Breaking({1: site(tmp_path), 2: site(tmp_path, "south")})
-    assert states(gather(grid, terms()))[1] == ("rejected", "answer: it cannot be read")
+    assert states(gather(grid, inquiry()))[1] == ("rejected", "answer: it cannot be read")
 
 
 def test_a_release_of_another_study_is_rejected(tmp_path):
-    other = gather(LocalGrid({1: site(tmp_path / "other")}), terms(study=changed(epsilon=0.5)))[
-        0
-    ].found
-    grid = LocalGrid({1: saying(released(other.to_json())), 2: site(tmp_path)})
-    assert states(gather(grid, terms()))[1] == (
+    other = _release(tmp_path, study=changed(epsilon=0.5))
+    grid = LocalGrid({1: saying(released(other)), 2: site(tmp_path)})
+    assert states(gather(grid, inquiry()))[1] == (
         "rejected",
         "release: it is of another study than was asked for",
     )
@@ -249,9 +296,9 @@ def test_two_nodes_cannot_be_the_same_holder(tmp_path):
     grid = LocalGrid(
         {1: site(tmp_path), 2: saying(released(_release(tmp_path))), 3: site(tmp_path, "south")}
     )
-    found = states(gather(grid, terms(least=2)))
-    assert found[1][0] == "released"
-    assert found[2] == (
+    standings = states(gather(grid, inquiry(least=2)))
+    assert standings[1][0] == "released"
+    assert standings[2] == (
         "rejected",
         "holder 'north' is there twice: give each holder's release once",
     )
@@ -260,7 +307,7 @@ def test_two_nodes_cannot_be_the_same_holder(tmp_path):
 def test_a_simulated_release_is_rejected(tmp_path):
     document = json.loads(_release(tmp_path)) | {"simulated": True}
     grid = LocalGrid({1: saying(released(json.dumps(document))), 2: site(tmp_path, "south")})
-    assert "simulated" in states(gather(grid, terms()))[1][1]
+    assert "simulated" in states(gather(grid, inquiry()))[1][1]
 
 
 def test_a_holder_must_sign_with_its_own_key(tmp_path):
@@ -271,22 +318,26 @@ def test_a_holder_must_sign_with_its_own_key(tmp_path):
     }
     north, south = (public_key(tmp_path, holder) for holder in ("north", "south"))
     keys = {"north": north, "south": north, "east": south}
-    found = states(gather(LocalGrid(nodes), terms(keys=keys, expected=1)))
-    assert found[1][0] == "released"
-    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
-    assert found[3] == ("rejected", "the release of 'east' is not signed by a trusted key")
-    found = states(gather(LocalGrid(nodes), terms(keys={"north": north, "south": south})))
-    assert (found[1][0], found[2][0]) == ("released", "released")
+    standings = states(gather(LocalGrid(nodes), inquiry(keys=keys, expected=1)))
+    assert standings[1][0] == "released"
+    for node, holder in ((2, "south"), (3, "east")):
+        rule = f"the release of {holder!r} is not signed by that holder's trusted key"
+        assert standings[node] == ("rejected", rule)
+    standings = states(gather(LocalGrid(nodes), inquiry(keys={"north": north, "south": south})))
+    assert (standings[1][0], standings[2][0]) == ("released", "released")
 
 
 def test_a_stranger_with_a_key_of_its_own_is_rejected(tmp_path):
     nodes = {1: site(tmp_path, signed=True), 2: site(tmp_path, "south", signed=True)}
-    found = states(gather(LocalGrid(nodes), terms(keys={"north": public_key(tmp_path, "north")})))
-    assert found[2] == ("rejected", "the release of 'south' is not signed by a trusted key")
+    keys = {"north": public_key(tmp_path, "north")}
+    standings = states(gather(LocalGrid(nodes), inquiry(keys=keys)))
+    rule = "no trusted key was given for 'south': name it as south=KEY"
+    assert standings[2] == ("rejected", rule)
 
 
-def _release(folder):
-    return gather(LocalGrid({1: site(folder / "copied")}), terms())[0].found.to_json()
+def _release(folder, **changes):
+    (standing,) = gather(LocalGrid({1: site(folder / "copied")}), inquiry(**changes))
+    return standing.document.to_json()
 
 
 # The run's configuration.
@@ -304,7 +355,7 @@ def test_an_order_is_read_from_the_project(tmp_path):
         "poll": 5,
     }
     order = Order.read(config, tmp_path)
-    assert (order.terms.study.hash, order.terms.patience.deadline, order.terms.wanted) == (
+    assert (order.inquiry.study.hash, order.inquiry.patience.deadline, order.inquiry.wanted) == (
         STUDY.hash,
         60.0,
         2,
@@ -334,5 +385,5 @@ def test_a_refusal_that_may_pass_is_asked_again():
         del context
         return Message(record_of(next(said)), reply_to=message)
 
-    found = gather(LocalGrid({1: Node(rogue, {})}), terms())
-    assert states(found) == {1: ("refused", "the table does not fit the study")}
+    standings = gather(LocalGrid({1: Node(rogue, {})}), inquiry())
+    assert states(standings) == {1: ("refused", "the table does not fit the study")}

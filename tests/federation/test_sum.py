@@ -1,4 +1,10 @@
-"""A secure sum: the whole protocol over a grid in one process, with drop-outs, a lying server and wrong messages."""
+"""tacit.federation.secure_sum (masks, statements, holder, server): the whole protocol.
+
+In one process, with drop-outs, a lying server and wrong messages.
+
+Covers `tacit.federation.secure_sum.masks`, `tacit.federation.secure_sum.statements`,
+`tacit.federation.secure_sum.holder`, `tacit.federation.secure_sum.server`, `tacit.holder.share`.
+"""
 
 import base64
 import json
@@ -6,60 +12,30 @@ import math
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.app import Message
 from sites import SLOPE, STUDY, changed, charges, make_site, table
+from sums import NAMES, grid_of, sites, summing
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.errors import FederationError, ReleaseError, StudyError
-from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
-from tacit.federation.local import LocalGrid, Node
 from tacit.federation.secure_sum import masks
 from tacit.federation.secure_sum.server import Sum, release_of_sum
 from tacit.federation.secure_sum.statements import length_of
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Terms
-from tacit.federation.wire import Step, read_answer, step_request
+from tacit.federation.server.gather import Inquiry
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS
 from tacit.release import Release
-from tacit.release.signature import load_key
 from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.toml import study_toml
 
-NAMES = ("ash", "birch", "cedar", "elm", "fir")
+__all__ = ["sites"]
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)
-
-
-def public_key(path):
-    return base64.b64encode(
-        load_key(path).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    ).decode()
-
-
-@pytest.fixture
-def sites(tmp_path):
-    return {
-        name: make_site(tmp_path / name, name, rows=200 + 10 * k, seed=k, signed=True)
-        for k, name in enumerate(NAMES)
-    }
-
-
-def summing(sites, least=4, colluding=1, **fields):
-    keys = {name: public_key(path.with_name("sign.key")) for name, path in sites.items()}
-    return changed(secure_sum={"holders": keys, "least": least, "colluding": colluding}, **fields)
-
-
-def grid_of(sites, on_reply=None):
-    return LocalGrid(
-        {k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}, on_reply
-    )
 
 
 def exact(study, chosen):
@@ -74,7 +50,7 @@ def exact(study, chosen):
 
 
 def assert_is_sum(release, study, chosen):
-    """Every entry within 8 standard deviations of the exact sum: a false alarm in 1e14 runs; a mask left over is far outside."""
+    """Every entry within 8 sd of the exact sum: a false alarm in 1e14 runs; masks are larger."""
     statistics = exact(study, chosen)
     gram = np.ldexp(statistics.gram.astype(float), -36)
     assert release.n == statistics.n
@@ -139,7 +115,7 @@ def test_with_too_few_there_is_no_sum(sites):
 
 def test_a_study_runs_to_its_posterior(sites, tmp_path):
     study = summing(sites)
-    order = Order(Terms(study, PATIENCE), tmp_path / "out", "noise-aware", "weak")
+    order = Order(Inquiry(study, PATIENCE), tmp_path / "out", "noise-aware", "weak")
     posterior = federate(grid_of(sites), order)
     assert [contribution.holder for contribution in posterior.contributions] == [
         "secure sum of 5 holders"
@@ -154,7 +130,8 @@ def test_a_study_runs_to_its_posterior(sites, tmp_path):
 
 def test_a_person_approves_a_sum_too(sites):
     path = make_site(sites["ash"].parent, "ash", rows=200, seed=0, key="sign.key", approval=True)
-    study, requests = summing(sites), Requests(Policy.load(path).requests)
+    study = summing(sites)
+    requests = Requests(Policy.load(path).requests)
     with pytest.raises(FederationError, match="waiting for approval"):
         Sum(grid_of({"ash": path, "birch": sites["birch"]}), study, PATIENCE).run()
     requests.decide(requests.find(study.hash), "approved")
@@ -164,7 +141,8 @@ def test_a_person_approves_a_sum_too(sites):
 def test_every_session_is_paid_and_a_repeated_message_is_not(sites):
     study = summing(sites, epsilon=0.3)
     grid = grid_of(sites)
-    first, second = Sum(grid, study, PATIENCE).run(), Sum(grid, study, PATIENCE).run()
+    first = Sum(grid, study, PATIENCE).run()
+    second = Sum(grid, study, PATIENCE).run()
     assert first.xtx != second.xtx
     assert [len(charges(path)) for path in sites.values()] == [2] * 5
 
@@ -176,7 +154,8 @@ def test_every_session_is_paid_and_a_repeated_message_is_not(sites):
 def test_the_honest_survivors_alone_have_the_mechanisms_noise(holders, least, colluding):
     keys = {f"h{k:02d}": base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(holders)}
     study = changed(secure_sum={"holders": keys, "least": least, "colluding": colluding})
-    share, needed = study.summed(1), study.mechanism()
+    share = study.summed(1)
+    needed = study.mechanism()
     for part, sd in vars(needed.noise).items():
         if sd is not None:
             honest = math.sqrt(least - colluding) * getattr(share.noise, part)
@@ -189,7 +168,7 @@ def test_the_honest_survivors_alone_have_the_mechanisms_noise(holders, least, co
 
 
 def test_a_shares_noise_has_its_size(sites):
-    """200 shares of an empty table: the sum of squares, in units of the stated sd, within 6 sd of its expectation."""
+    """200 shares of an empty table: the sum of squares within 6 sd of its expectation."""
     from tacit.holder.perturb import noisy_steps
     from tacit.holder.statistics import Statistics
     from tacit.privacy.noise import secure_noise
@@ -264,165 +243,12 @@ def test_a_wrong_share_is_noticed(sites):
         Sum(grid_of(sites, lie), summing(sites), PATIENCE).run()
 
 
-# A server that lies.
-
-
-class Wire:
-    """Talks to sites round by round, as a server may that does what it likes."""
-
-    def __init__(self, sites, study, session="ab" * 16):
-        self.sites, self.study, self.session = sites, study, session
-        LocalGrid({})
-
-    def say(self, name, round_, payload):
-        from flwr.app import Context, RecordDict
-
-        message = Message(
-            step_request(Step(study_toml(self.study), self.session, round_, json.dumps(payload))),
-            1,
-            "query",
-        )
-        reply = app(message, Context(1, 1, {"policy": str(self.sites[name])}, RecordDict(), {}))
-        answer = read_answer(reply.content)
-        return json.loads(answer.release) if answer.state == "released" else answer.reason.name
-
-    def until_masked(self):
-        keys = {name: self.say(name, "keys", {}) for name in NAMES}
-        shares = {name: self.say(name, "shares", keys) for name in NAMES}
-        passed = {
-            name: {other: shares[other][name] for other in NAMES if other != name} for name in NAMES
-        }
-        return keys, passed, {name: self.say(name, "masked", passed[name]) for name in NAMES}
-
-
-def test_rounds_come_in_their_order(sites):
-    wire = Wire(sites, summing(sites))
-    for round_ in ("shares", "masked", "agree", "unmask"):
-        assert wire.say("ash", round_, {}) == "SUM"
-    assert charges(sites["ash"]) == []
-
-
-def test_a_vector_alone_looks_like_noise_and_does_not_change(sites):
-    """The masked vector's bytes: 256 cells, chi-squared below its 1 - 1e-9 quantile."""
-    from scipy.stats import chi2
-
-    study = summing(sites)
-    wire = Wire(sites, study)
-    _, passed, vectors = wire.until_masked()
-    assert wire.say("ash", "masked", passed["ash"]) == vectors["ash"]
-    assert wire.say("ash", "masked", {}) == vectors["ash"], (
-        "a second, different question gets the first answer"
-    )
-    data = b"".join(base64.b64decode(vector["vector"]) for vector in vectors.values())
-    counts = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
-    expected = len(data) / 256
-    assert np.sum((counts - expected) ** 2 / expected) < chi2.ppf(1 - 1e-9, 255)
-
-
-def test_a_server_cannot_put_keys_of_its_own_in_place(sites):
-    wire = Wire(sites, summing(sites))
-    keys = {name: wire.say(name, "keys", {}) for name in NAMES}
-    forged = keys | {"birch": keys["cedar"]}
-    assert wire.say("ash", "shares", forged) == "SUM"
-    assert wire.say("ash", "shares", {name: keys[name] for name in NAMES[:3]}) == "SUM", "too few"
-    assert wire.say("ash", "shares", keys | {"stranger": keys["ash"]}) == "SUM"
-
-
-def test_shares_changed_on_the_way_are_refused(sites):
-    wire = Wire(sites, summing(sites))
-    keys = {name: wire.say(name, "keys", {}) for name in NAMES}
-    shares = {name: wire.say(name, "shares", keys) for name in NAMES}
-    passed = {other: shares[other]["ash"] for other in NAMES if other != "ash"}
-    assert wire.say("ash", "masked", passed | {"birch": shares["birch"]["cedar"]}) in {
-        "SUM",
-        "SITE",
-    }
-    assert charges(sites["ash"]) == []
-
-
-def test_a_server_cannot_unmask_fewer_than_the_study_says(sites):
-    wire = Wire(sites, summing(sites))
-    wire.until_masked()
-    assert wire.say("ash", "agree", {"survivors": list(NAMES[:3])}) == "SUM"
-    assert wire.say("ash", "agree", {"survivors": list(NAMES[1:])}) == "SUM", (
-        "without the one who is asked"
-    )
-    assert wire.say("ash", "agree", {"survivors": ["ash"] * 4}) == "SUM"
-
-
-def test_a_server_cannot_tell_two_stories_of_who_stayed(sites):
-    """Half is told that all stayed, half that elm did not: no story finds as many signatures as unmasking needs."""
-    study = summing(sites)
-    wire = Wire(sites, study)
-    wire.until_masked()
-    stories = {
-        name: list(NAMES)
-        if name in {"ash", "elm"}
-        else [other for other in NAMES if other != "elm"]
-        for name in NAMES
-    }
-    signatures = {
-        name: wire.say(name, "agree", {"survivors": stories[name]})["signature"]
-        for name in NAMES
-        if name in stories[name]
-    }
-    assert study.secure_sum.threshold == 4
-    for name in NAMES:
-        assert wire.say(name, "unmask", signatures) == "SUM"
-
-
-def test_two_different_answers_to_one_question_cannot_be_had(sites):
-    study = summing(sites)
-    wire = Wire(sites, study)
-    wire.until_masked()
-    first = wire.say("ash", "agree", {"survivors": list(NAMES)})
-    assert wire.say("ash", "agree", {"survivors": list(NAMES[:4])}) == first
-
-
-def test_the_secrets_of_a_session_are_kept_from_others(sites):
-    wire = Wire(sites, summing(sites))
-    wire.say("ash", "keys", {})
-    (file,) = (sites["ash"].parent / "sums").iterdir()
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert file.parent.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_sum_is_not_asked_for_as_a_release_nor_the_other_way(sites):
-    from tacit.federation.client.answer import answer
-
-    policy = Policy.load(sites["ash"])
-    assert answer(study_toml(summing(sites)), policy).reason.name == "UNREADABLE"
-    assert (
-        answer(Step(study_toml(STUDY), "ab" * 16, "keys", "{}"), policy).reason.name == "UNREADABLE"
-    )
-
-
-@pytest.mark.parametrize(
-    "payload", ["", "[]", "{", "[" * 100_000, '{"birch": 5}', '{"survivors": 5}']
-)
-def test_a_wrong_payload_is_refused(sites, payload):
-    wire = Wire(sites, summing(sites))
-    wire.until_masked()
-    for round_ in ("agree", "unmask"):
-        message = Message(
-            step_request(Step(study_toml(wire.study), wire.session, round_, payload)), 1, "query"
-        )
-        from flwr.app import Context, RecordDict
-
-        reply = read_answer(
-            app(message, Context(1, 1, {"policy": str(sites["ash"])}, RecordDict(), {})).content
-        )
-        assert (reply.state, reply.reason.name) == ("refused", "SUM") or reply.reason.name == "SITE"
-
-
 # Masks.
 
 
 def test_masks_cancel():
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
-    private = {name: X25519PrivateKey.generate() for name in NAMES}
-    public = {name: masks.public_text(key) for name, key in private.items()}
+    private = {name: masks.new_secret() for name in NAMES}
+    public = {name: masks.public_of(key) for name, key in private.items()}
     vectors = [
         masks.pairwise(
             key, {other: public[other] for other in NAMES if other != name}, name, "s", 20
@@ -432,6 +258,31 @@ def test_masks_cancel():
     assert masks.add(*vectors) == [0] * 20
     assert all(any(entry for entry in vector) for vector in vectors)
     assert len({entry for vector in vectors for entry in vector}) == 100
+
+
+def test_who_shows_anothers_key_shares_no_mask_with_it():
+    """Under the names alone a mask with a twin would cancel the mask with the true holder."""
+    private = {name: masks.new_secret() for name in ("birch", "elm")}
+    twin = dict.fromkeys(("ash", "elm"), masks.public_of(private["elm"]))
+    assert any(masks.pairwise(private["birch"], twin, "birch", "s", 20))
+
+
+LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 19 - 1).to_bytes(32, "little")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [*LOW_ORDER, (2**255 - 19).to_bytes(32, "little"), b"x" * 31, b"x" * 33, b"\xff" * 32, b""],
+)
+def test_a_key_with_which_no_secret_can_be_shared_is_not_usable(data):
+    private = masks.new_secret()
+    assert not masks.is_usable(private, masks.encode(data))
+    other = masks.public_of(masks.new_secret())
+    assert masks.is_usable(private, other)
+    assert not masks.is_usable(private, other + "\n")
+    high = bytearray(masks.decode(other))
+    high[31] |= 128
+    assert not masks.is_usable(private, masks.encode(bytes(high))), "a second spelling"
 
 
 @pytest.mark.parametrize("vector", [[0, 1, -1], [2**126, -(2**126), 2**127 - 1]])

@@ -1,7 +1,9 @@
-"""Publishes in processes that are killed, or that run all at once; started by test_crash.py, in an interpreter of its own.
+"""Publishes in processes that are killed, or that run all at once; started by test_crash.py, in an
+interpreter of its own.
 
-Workers are forked from a parent that has everything imported, so that a kill costs milliseconds. Three kinds of
-moment are aimed at: any time at all, while the ledger's journal is open, and while a release is being written.
+Workers are forked from a parent that has everything imported, so that a kill costs milliseconds.
+Three kinds of moment are aimed at: any time at all, while the ledger's journal is open, and while a
+release is being written.
 """
 
 import json
@@ -56,7 +58,9 @@ def publish_until_killed(ledger: Ledger, folder: Path, ready: int) -> None:
 
 
 def forked(work) -> int:
-    """Run `work` in a child process; its exit status is 0, 3 where the budget was exhausted, 1 otherwise."""
+    """Run `work` in a child process; its exit status is 0, 3 where the budget was exhausted, 1
+    otherwise.
+    """
     child = os.fork()
     if child:
         return child
@@ -74,7 +78,7 @@ def forked(work) -> int:
 
 
 def await_moment(kind: str, ledger: Ledger, folder: Path, rng: random.Random) -> None:
-    """Wait for any moment, or for the n-th time that a journal or a half-written release is there."""
+    """Wait for any moment, or for the n-th sight of a journal or a half-written release."""
     if kind == "any":
         time.sleep(rng.uniform(0, 0.05))
         return
@@ -108,7 +112,7 @@ def kill_worker(kind: str, ledger: Ledger, folder: Path, rng: random.Random) -> 
 
 
 def check(ledger: Ledger, folder: Path, limit: float, seen: set[str]) -> dict[str, int]:
-    """What must hold after every kill; `seen` are the files found whole before, which never change."""
+    """What must hold after every kill; `seen` are files found whole before: they never change."""
     with closing(sqlite3.connect(ledger.path)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         charges = database.execute("SELECT mu, release FROM charge").fetchall()
@@ -207,7 +211,9 @@ def statements(folder: Path) -> list[dict[str, int]]:
 
 
 def at_once(folder: Path, processes: int, releases: int | None) -> dict[str, int]:
-    """Let processes publish at the same moment against a limit, or (None) against a ledger that is not there yet."""
+    """Let processes publish at the same moment against a limit, or (None) against a ledger that is
+    not there yet.
+    """
     ledger = Ledger(folder / "ledger.db")
     (folder / "releases").mkdir()
     publish(STUDY, ROWS, holder="warm", ledger=folder / "warm.db")

@@ -1,6 +1,8 @@
-"""Streams in processes that are killed at every step; started by test_stream_crash.py, in an interpreter of its own.
+"""Streams in processes that are killed at every step; started by test_stream_crash.py, in an
+interpreter of its own.
 
-A step is an SQL statement of the ledger, or a write to the log: not begun, half done, or done and not yet durable.
+A step is an SQL statement of the ledger, or a write to the log: not begun, half done, or done and
+not yet durable.
 """
 
 import json
@@ -65,7 +67,7 @@ class Killer:
 
 
 def run(folder: Path, kind: str, begin: int, handed: mmap.mmap | None = None) -> dict[str, object]:
-    """A run over the file, or over pieces of rows from `begin` on; `handed` counts those given out."""
+    """A run over the file, or over pieces of rows from `begin` on; `handed` counts them."""
 
     def pieces():
         for start in range(begin, TOTAL, PIECE):
@@ -87,7 +89,9 @@ def run(folder: Path, kind: str, begin: int, handed: mmap.mmap | None = None) ->
 
 
 def killed(folder: Path, kind: str, fatal: int) -> tuple[bool, int]:
-    """Run in a child that is killed at a step; whether it was, and how many rows it had been handed."""
+    """Run in a child that is killed at a step; whether it was, and how many rows it had been
+    handed.
+    """
     handed = mmap.mmap(-1, 1)
     child = os.fork()
     if not child:
@@ -125,7 +129,9 @@ def batches(folder: Path) -> tuple[int, int, list[tuple[int, int, int, str | Non
 
 
 def check(folder: Path) -> None:
-    """What must hold at any time: one charge at most, rows spanned once and in order, and a log that is the ledger's, or its beginning."""
+    """What must hold at any time: one charge at most, rows spanned once and in order, and a log
+    that is the ledger's, or its beginning.
+    """
     charges, _, found = batches(folder)
     assert charges <= 1, "charged twice"
     assert [number for number, *_ in found] == list(range(1, len(found) + 1))
@@ -183,7 +189,9 @@ def file_steps(folder: Path) -> dict[str, int]:
 
 
 def pipe_steps(folder: Path) -> dict[str, int]:
-    """Kill a run over what can be read only once at every step, go on with the rows that follow, and account for all of them."""
+    """Kill a run over what can be read only once at every step, go on with the rows that follow,
+    and account for all of them.
+    """
     totals = dict.fromkeys(("kills", "mended", "lost", "unnoted"), 0)
     alive = False
     while not alive:

@@ -1,4 +1,8 @@
-"""Killed, interrupted or crowded, a holder may waste budget but never overspends it, and no release is half-written."""
+"""Killed, interrupted or crowded, a holder may waste budget but never overspends it, and no release
+is half-written.
+
+Covers `tacit.holder.publish`, `tacit.holder.charge` and `tacit.holder.ledger`.
+"""
 
 import json
 import sqlite3
@@ -7,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from crashing import ROWS, STUDY, admitting
 
@@ -168,9 +173,9 @@ def test_no_noise_is_drawn_when_the_budget_is_exhausted(tmp_path, monkeypatch):
         {"delta": 0.0},
         {"key": "no such key"},
         {"table": {"x": [0.5]}},
-        {"table": {"x": ["text"], "y": [0.5]}},
+        {"table": {"x": pa.array([[0.5]]), "y": [0.5]}},
     ],
-    ids=str,
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_what_cannot_be_published_is_found_before_it_is_paid(tmp_path, wrong):
     options = {"holder": "north", "table": ROWS} | wrong

@@ -1,4 +1,8 @@
-"""Spark tables on a small cluster of processes: the statistics of a local table to the bit, and nothing of a row on the driver."""
+"""Spark tables on a small cluster of processes: the statistics of a local table to the bit, and
+nothing of a row on the driver.
+
+Covers `tacit.holder.spark` and `tacit.holder.tally`.
+"""
 
 import json
 import os
@@ -13,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from studies import agreed
 
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
@@ -23,7 +28,6 @@ from tacit.holder.spark import numbers_of_partitions, total_of_partitions
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.release import Release
-from tacit.study import Study
 
 if not shutil.which("java") and not os.environ.get("CI"):
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
@@ -31,19 +35,8 @@ if not shutil.which("java") and not os.environ.get("CI"):
 pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per process
 
 SECRET = "SECRET6614"  # noqa: S105
-DOCUMENT = {
-    "name": "spark-test",
-    "epsilon": 1.0,
-    "delta": 1e-6,
-    "response": {"name": "days", "range": [0, 30]},
-    "features": [
-        {"name": "age", "range": [18, 100]},
-        {"name": "ward", "levels": ["1", "2", "3"]},
-        {"name": "bmi", "range": [15, 50]},
-    ],
-}
-STUDY = Study.from_document(DOCUMENT)
-TWO_STAGES = Study.from_document(DOCUMENT | {"scales_share": 0.1})
+STUDY = agreed()
+TWO_STAGES = agreed(scales_share=0.1)
 COUNT = 200_000
 ROWS_SQL = (
     "CAST(id * 37 % 103 AS INT) AS age",
@@ -65,7 +58,9 @@ def rows(count=COUNT):
 
 @pytest.fixture(scope="module")
 def spark():
-    """Two workers with an executor each, in processes of their own; the driver may collect a megabyte and no more."""
+    """Two workers with an executor each, in processes of their own; the driver may collect a
+    megabyte and no more.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -130,10 +125,7 @@ def test_few_rows_and_none_are_tables_too(spark):
 
 
 def test_names_are_taken_by_the_letter(spark):
-    document = DOCUMENT | {
-        "features": [{"name": name, "range": [0, 100]} for name in ("a.b", "Age", "age", "`x`")]
-    }
-    study = Study.from_document(document)
+    study = agreed([{"name": name, "range": [0, 100]} for name in ("a.b", "Age", "age", "`x`")])
     columns = {
         "a.b": [1.0, 2.0],
         "Age": [3.0, 4.0],
@@ -147,7 +139,7 @@ def test_names_are_taken_by_the_letter(spark):
 
 def test_whole_numbers_keep_all_of_the_statistics():
     gram = np.array([[2**70, -3], [-3, 5]], dtype=object)
-    study = Study.from_document(DOCUMENT | {"features": []})
+    study = agreed([])
     there = Statistics(2**40, gram)
     back = Statistics.from_numbers(study, there.numbers)
     assert same(back, there)
@@ -157,7 +149,7 @@ def test_whole_numbers_keep_all_of_the_statistics():
 
 
 def test_a_study_that_averages_rows_needs_its_table_in_one_piece():
-    averaging = Study.from_document(DOCUMENT | {"release": {"average": 2}})
+    averaging = agreed(release={"average": 2})
     with pytest.raises(TableError, match="must be read in one piece"):
         total_of_partitions(
             STATISTICS, averaging, None, diagnostics=None, on_rows=lambda _rows: None
@@ -218,7 +210,7 @@ def test_an_error_on_an_executor_comes_back_as_its_sentence(spark):
     assert "'bmi' must hold numbers" in refusal(
         frame.selectExpr("age", "ward", f"named_struct('a', '{SECRET}') AS bmi", "days")
     )
-    assert "missing values" in refusal(frame, Study.from_document(DOCUMENT | {"missing": "refuse"}))
+    assert "missing values" in refusal(frame, agreed(missing="refuse"))
 
 
 def test_an_error_inside_spark_is_not_quoted(spark, tmp_path):
@@ -241,7 +233,9 @@ def test_an_absent_or_doubled_column_is_named(spark):
 
 
 def slowed(frame, folder):
-    """The same rows, each partition after a pause; a file per run of a partition tells which process ran it."""
+    """The same rows, each partition after a pause; a file per run of a partition tells which
+    process ran it.
+    """
 
     def pause(batches):
         import psutil
@@ -257,7 +251,9 @@ def slowed(frame, folder):
 
 
 def kill_the_first(folder, killed):
-    """Kill the executor that finished a partition first, once four partitions are done: their results were its to keep."""
+    """Kill the executor that finished a partition first, once four partitions are done: their
+    results were its to keep.
+    """
     while len(runs := sorted(folder.iterdir(), key=os.path.getmtime)) < 4:
         time.sleep(0.05)
     victim = int(runs[0].read_text())
@@ -315,7 +311,11 @@ STUDY_FILE = """name = "spark-test"
 epsilon = 1
 delta = 1e-6
 response = { name = "days", range = [0, 30] }
-features = [{ name = "age", range = [18, 100] }, { name = "ward", levels = ["1", "2", "3"] }, { name = "bmi", range = [15, 50] }]
+features = [
+    { name = "age", range = [18, 100] },
+    { name = "ward", levels = ["1", "2", "3"] },
+    { name = "bmi", range = [15, 50] },
+]
 """
 
 
@@ -364,8 +364,11 @@ def test_the_command_shows_no_value_when_spark_fails(tmp_path):
 
 
 def test_a_missing_extra_is_named():
-    code = "import sys; sys.modules['pyspark'] = None; from tacit.holder.spark import spark_table; spark_table('x')"
+    code = (
+        "import sys; sys.modules['pyspark'] = None; "
+        "from tacit.holder.spark import spark_table; spark_table('x')"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(
-        "TableError: Spark tables need the extra spark: pip install 'tacit[spark]'"
+        "TableError: Spark tables need the extra spark: pip install 'tacit-dp[spark]'"
     )

@@ -1,4 +1,8 @@
-"""A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence, and a log that agrees with the ledger."""
+"""A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence,
+and a log that agrees with the ledger.
+
+Covers `tacit.holder.stream.publish`, `tacit.holder.stream.ledger`.
+"""
 
 import itertools
 import json
@@ -14,8 +18,10 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import BudgetError, LedgerError, ReleaseError, StudyError, TableError
+from tacit.holder.chain import GENESIS
 from tacit.holder.charge import Purpose
-from tacit.holder.ledger import _SCHEMA, Ledger
+from tacit.holder.ledger import Ledger
+from tacit.holder.ledger_file import _SCHEMA
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.holder.stream import publish as streaming
@@ -242,9 +248,9 @@ def test_a_study_is_published_as_a_table_or_as_a_stream(run):
     run.ledger.set_limit("default", 10, 1e-6)
     with pytest.raises(LedgerError, match="published from data set 'default' already"):
         publish(STUDY, ROWS, holder="north", ledger=run.ledger)
-    publish(STUDY, ROWS, holder="north", ledger=run.ledger, dataset="other")
+    publish(STUDY, ROWS, holder="north", ledger=run.ledger, dataset="other", new_dataset=True)
     with pytest.raises(LedgerError, match="published from data set 'other' already"):
-        run(pieces(0, 60), dataset="other", log=run.log.with_name("other.log"))
+        run(pieces(0, 60), dataset="other", new_dataset=True, log=run.log.with_name("other.log"))
 
 
 @pytest.mark.parametrize(
@@ -327,11 +333,13 @@ def test_an_old_ledger_is_opened_and_goes_on(run):
         database.execute(f"PRAGMA application_id = {0x7AC17}")
         database.execute("INSERT INTO dataset VALUES ('old', 'replace-one', 1.0, 1e-6)")
         database.execute(
-            "INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, '2026-01-31T09:30:00Z', 'text')"
+            "INSERT INTO charge VALUES (1, 'old', 's', 'h', 'n', 1.0, 1e-6, 0.2, "
+            "'2026-01-31T09:30:00Z', 'text')"
         )
         database.commit()
     assert run.ledger.release(1) == "text"
-    run(pieces(0, 60))
+    assert run.ledger.receipt(1).head != GENESIS
+    run(pieces(0, 60), new_dataset=True)
     assert [(a.dataset, a.charges[0].batches) for a in run.ledger.accounts()] == [
         ("default", 2),
         ("old", None),

@@ -1,4 +1,8 @@
-"""Killed at any step, a stream publishes no batch twice and loses none in silence; the log is mended from the ledger."""
+"""Killed at any step, a stream publishes no batch twice and loses none in silence; the log is
+mended from the ledger.
+
+Covers `tacit.holder.stream.log`.
+"""
 
 import json
 import subprocess
@@ -11,7 +15,9 @@ import pytest
 
 @pytest.fixture
 def quick_folder(tmp_path):
-    """A folder in memory where there is one: a kill does not care, and thousands of durable writes are then quick."""
+    """A folder in memory where there is one: a kill does not care, and thousands of durable writes
+    are then quick.
+    """
     memory = Path("/dev/shm")  # noqa: S108
     if not memory.is_dir():
         yield tmp_path

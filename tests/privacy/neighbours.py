@@ -1,10 +1,12 @@
-"""Neighbouring tables, searched for the pair whose statistics differ most, through the real encoder.
+"""Neighbouring tables, searched for the pair whose statistics differ most, through the real
+encoder.
 
-A candidate row is a vector of unit coordinates: a numeric column at −1..1 of its range (or beyond: it is clamped; NaN: it
-is missing), a categorical one as the index of its level (−1: missing), the response last. `table` turns rows into raw
-values. The encoder rounds, so there is no gradient to follow: `worst_pair` starts from the pairs that the
-proofs say are worst, adds random ones, and improves the best by random moves; every comparison of m rows with m
-others is one call of the encoder and three small matrix products.
+A candidate row is a vector of unit coordinates: a numeric column at −1..1 of its range (or beyond:
+it is clamped; NaN: it is missing), a categorical one as the index of its level (−1: missing), the
+response last. `table` turns rows into raw values. The encoder rounds, so there is no gradient to
+follow: `worst_pair` starts from the pairs that the proofs say are worst, adds random ones, and
+improves the best by random moves; every comparison of m rows with m others is one call of the
+encoder and three small matrix products.
 """
 
 import math
@@ -22,7 +24,7 @@ from tacit.study import Study
 def make_study(
     features: int = 2, levels: tuple[int, ...] = (), *, seed: int = 0, **fields
 ) -> Study:
-    """A study with awkward numeric ranges and, after them, categorical features of so many levels."""
+    """A study with awkward numeric ranges, then categorical features of so many levels."""
     rng = np.random.default_rng(seed)
     spans = 10.0 ** rng.integers(-3, 7, features + 1)
     lows = rng.normal(size=features + 1) * spans
@@ -86,7 +88,9 @@ class Pair(NamedTuple):
     second: np.ndarray | None
 
     def change(self, study: Study, others: np.ndarray | None = None) -> float:
-        """How far the statistics of a table move when this pair is exchanged in it, by the real code."""
+        """How far the statistics of a table move when this pair is exchanged in it, by the real
+        code.
+        """
         others = np.empty((0, len(self.first))) if others is None else others
         with_first = statistics(study, np.vstack([others, self.first]))
         rest = others if self.second is None else np.vstack([self.second, others])
@@ -109,7 +113,9 @@ def worst_pair(
 
 
 def _best(study: Study, firsts: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two rows whose contributions t(x, y) lie furthest apart; under add-remove the longest, twice."""
+    """The two rows whose contributions t(x, y) lie furthest apart; under add-remove the longest,
+    twice.
+    """
     (x, y), (other_x, other_y) = (_encoded(study, rows) for rows in (firsts, seconds))
     weights = study.form.weights
 
@@ -131,7 +137,9 @@ def _encoded(study: Study, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _proofs_rows(study: Study, rng: np.random.Generator) -> np.ndarray:
-    """Rows of norm R and all cosines, the proofs' among them, with responses ±Y, 0 and the parallel case's t."""
+    """Rows of norm R and all cosines, the proofs' among them, with responses ±Y, 0 and the parallel
+    case's t.
+    """
     numeric = [i for i, feature in enumerate(study.features) if feature.range is not None]
     if not numeric:
         return _random_rows(study, rng, 8)
@@ -162,7 +170,9 @@ def _parallel_response(study: Study) -> float:
 
 
 def _random_rows(study: Study, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Directions on the sphere at lengths about R, corners, values far outside the ranges, and incomplete rows."""
+    """Directions on the sphere at lengths about R, corners, values far outside the ranges, and
+    incomplete rows.
+    """
     width = len(study.features) + 1
     rows = rng.normal(size=(count, width))
     rows *= (

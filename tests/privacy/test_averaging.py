@@ -1,4 +1,8 @@
-"""Averaged rows: their sensitivity attacked as a formula and through the real encoder, and the dealing of rows that it rests on."""
+"""Averaged rows: their sensitivity attacked as a formula and through the real encoder, and the
+dealing of rows that it rests on.
+
+Covers `tacit.holder.averaging` and the averaging part of `tacit.privacy.sensitivity`.
+"""
 
 import math
 from collections import Counter
@@ -21,7 +25,7 @@ from tacit.holder.perturb import privatise
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
 from tacit.privacy.sensitivity import Weights, sensitivity
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY, MOST_AVERAGED
+from tacit.study.form import LARGEST_ENTRY, MOST_AVERAGED
 
 RELATIONS = ("replace-one", "add-remove")
 SIZES = (2, 3, 16, 64)
@@ -39,7 +43,8 @@ def products(row: np.ndarray, weights: Weights) -> np.ndarray:
 
 
 def moved(rows: tuple[np.ndarray, ...], weights: Weights, relation: str, size: int) -> float:
-    """How far the statistics move: `rows` are the row that leaves, the one that comes, and the sums of the others in their groups.
+    """How far the statistics move: `rows` are the row that leaves, the one that comes, and the sums
+    of the others in their groups.
 
     Under add-remove the row that comes was the last of all, and leaves its own group.
     """
@@ -130,7 +135,9 @@ def ball_study(size: int, relation: str, seed: int, **release) -> Study:
 
 
 def without(order: np.ndarray, row: int) -> np.ndarray:
-    """The order in which the rows less one are dealt, coupled to `order`: the last of all takes the place of the one that leaves."""
+    """The order in which the rows less one are dealt, coupled to `order`: the last of all takes the
+    place of the one that leaves.
+    """
     places = order.tolist()
     gone = places.index(row)
     last = places.pop()
@@ -140,7 +147,9 @@ def without(order: np.ndarray, row: int) -> np.ndarray:
 
 
 def change(study: Study, rows: np.ndarray, order: np.ndarray, row: int, other: np.ndarray) -> float:
-    """How far the statistics move when a row is exchanged for another, or removed, under coins coupled as in the proof."""
+    """How far the statistics move when a row is exchanged for another, or removed, under coins
+    coupled as in the proof.
+    """
     before = statistics(study, rows, order=lambda _places: order)
     if study.relation == "add-remove":
         return distance(
@@ -159,7 +168,9 @@ def change(study: Study, rows: np.ndarray, order: np.ndarray, row: int, other: n
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_worst_tables_reach_the_sensitivity_and_none_exceeds_it(relation, size, seed):
-    """Two groups: one of equal rows, of which one leaves; one of opposite rows. Then random tables, some rows of them incomplete."""
+    """Two groups: one of equal rows, of which one leaves; one of opposite rows. Then random tables,
+    some rows of them incomplete.
+    """
     study, rng = ball_study(size, relation, seed), np.random.default_rng(seed)
     extreme = np.array([study.row_radius, 0.0, 0.0, study.response_bound]) * (
         1 - 1e-4
@@ -206,7 +217,9 @@ def test_no_study_lets_a_row_move_averages_further_than_it_says(relation, seed):
 
 
 def test_the_coupled_orders_are_as_likely_as_any():
-    """Over all orders of five rows, removing one gives every order of four equally often: the proof's coupling has the right law."""
+    """Over all orders of five rows, removing one gives every order of four equally often: the
+    proof's coupling has the right law.
+    """
     for row in range(5):
         orders = Counter(
             tuple(without(np.array(order), row).tolist()) for order in permutations(range(5))
@@ -216,7 +229,9 @@ def test_the_coupled_orders_are_as_likely_as_any():
 
 
 def test_in_a_sorted_table_consecutive_groups_would_break_the_promise():
-    """Pairs of a sorted table: the row that moves from one end to the other shifts all those between into other pairs."""
+    """Pairs of a sorted table: the row that moves from one end to the other shifts all those
+    between into other pairs.
+    """
     study = make_study(2, intercept=False, release={"row_radius": 0.5, "average": 2})
     rows = np.array(
         [[x, 0.4 * (-1) ** (i // 2), 0.9] for i, x in enumerate(np.linspace(-0.2, 0.2, 200))]
@@ -229,7 +244,9 @@ def test_in_a_sorted_table_consecutive_groups_would_break_the_promise():
 
 
 def test_the_secure_order_is_uniform(monkeypatch):
-    """Six orders of three, 6,000 times, with a seed in place of the secure generator; false-alarm rate 1e-6."""
+    """Six orders of three, 6,000 times, with a seed in place of the secure generator; false-alarm
+    rate 1e-6.
+    """
     rng = np.random.default_rng(0)
     monkeypatch.setattr("tacit.holder.averaging.secrets.token_bytes", rng.bytes)
     counts = Counter(tuple(secure_order(3).tolist()) for _ in range(6000))

@@ -1,4 +1,8 @@
-"""Derived columns: no row leaves its limits, and no exchange moves the statistics further than the study says."""
+"""Derived columns: no row leaves its limits, and no exchange moves the statistics further than the
+study says.
+
+Covers `tacit.rows.design` with terms, through `tacit.holder.encode`.
+"""
 
 import math
 
@@ -6,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from neighbours import worst_pair
+from studies import agreed
 
 from tacit.holder.encode import Encoder
 from tacit.rows.design import Design
-from tacit.study import Study
 from tacit.study.grid import GRID
 
 RELATIONS = ["replace-one", "add-remove"]
@@ -18,18 +22,14 @@ TYPICAL = [None, 0.9, 0.35]
 
 
 def study_of(features, **fields):
-    document = {
-        "name": "derived",
-        "epsilon": 1.0,
-        "delta": 1e-5,
-        "response": {"name": "y", "range": [0.0, 1.0]},
-        "features": features,
-    }
-    return Study.from_document(document | fields)
+    usual = {"delta": 1e-5, "response": {"name": "y", "range": [0.0, 1.0]}}
+    return agreed(features, **usual | fields)
 
 
 def derived_study(seed, **release):
-    """Three numeric features and two categorical ones in products, polynomials and functions, centred or not."""
+    """Three numeric features and two categorical ones in products, polynomials and functions,
+    centred or not.
+    """
     rng = np.random.default_rng(seed)
     share = TYPICAL[seed % 3]
     columns = []
@@ -82,7 +82,9 @@ def test_no_exchange_moves_a_study_with_derived_columns_further_than_it_says(see
 
 
 def test_polynomials_alone_come_close_to_the_bound():
-    """1, x and P_2(x) on the unit sphere: the search must find almost all of the bound, or it would show nothing."""
+    """1, x and P_2(x) on the unit sphere: the search must find almost all of the bound, or it would
+    show nothing.
+    """
     columns = [{"name": "x", "range": [-1.0, 1.0]}, {"name": "z", "range": [-1.0, 1.0]}]
     terms = [
         {"product": product} for product in (["x"], [{"of": "x", "degree": 2}], ["z"], ["x", "z"])
@@ -99,7 +101,9 @@ def test_polynomials_alone_come_close_to_the_bound():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_derived_columns_stay_within_their_limits_for_any_value(seed):
-    """Before shrinking each column, and after it each row, in whole numbers; values far outside every range included."""
+    """Before shrinking each column, and after it each row, in whole numbers; values far outside
+    every range included.
+    """
     study = derived_study(seed, row_radius=4.0)
     rng = np.random.default_rng(seed)
     edges = [
@@ -145,7 +149,9 @@ def test_derived_columns_stay_within_their_limits_for_any_value(seed):
 
 @pytest.mark.parametrize("share", np.linspace(0.3, 0.99, 40))
 def test_rows_that_no_radius_shrinks_stay_within_the_longest_row_after_rounding(share):
-    """Where the range is wider than what is typical, a limit is no multiple of the grid's step, and rounding may pass it."""
+    """Where the range is wider than what is typical, a limit is no multiple of the grid's step, and
+    rounding may pass it.
+    """
     column = {"name": "x", "range": [0.0, 10.0], "typical": [0.0, 10.0 * share]}
     for terms in ([], [{"product": ["x"]}, {"product": [{"of": "x", "degree": 2}]}]):
         if study_of([column], terms=terms, intercept=False).longest_row > 4:

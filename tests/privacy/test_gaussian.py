@@ -1,4 +1,8 @@
-"""Calibration against a second accountant, and against sixty digits where doubles cannot tell the private side."""
+"""Calibration against a second accountant, and against sixty digits where doubles cannot tell the
+private side.
+
+Covers `tacit.privacy.gaussian`.
+"""
 
 import math
 import random
@@ -28,7 +32,9 @@ PUBLISHED = 1.487
 
 
 def exact_delta(epsilon: float, mu: float | mpmath.mpf) -> mpmath.mpf:
-    """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) to sixty digits; the arguments are taken as the exact numbers they are."""
+    """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) to sixty digits; the arguments are taken as the exact
+    numbers they are.
+    """
     with mpmath.workdps(60):
         epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
         return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
@@ -43,8 +49,9 @@ def inverse(value: float) -> mpmath.mpf:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_multiplier_is_the_second_accountants(epsilon):
-    # dp_accounting solves to an absolute 1e-12 and may land on either side: near (1e-3, 1e-15) its δ is up to 1e-10 too
-    # large. It is trusted for the value only; which side is private is judged in sixty digits below.
+    # dp_accounting solves to an absolute 1e-12 and may land on either side: near (1e-3, 1e-15) its
+    # δ is up to 1e-10 too large. It is trusted for the value only; which side is private is judged
+    # in sixty digits below.
     ours = [multiplier(epsilon, delta) for delta in DELTAS]
     theirs = [dp_accounting.get_sigma_gaussian(epsilon, delta) for delta in DELTAS]
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
@@ -103,7 +110,8 @@ def test_mu_and_epsilon_are_inverse_and_both_round_to_the_private_side():
     for epsilon, delta in GRID:
         mu = mu_of(epsilon, delta)
         back = epsilon_of(mu, delta)
-        # Two safety margins of 1e-10 in δ apart; where ε hardly moves δ (ε ≪ μ), that is more in ε than in μ.
+        # Two safety margins of 1e-10 in δ apart; where ε hardly moves δ (ε ≪ μ), that is more in ε
+        # than in μ.
         assert mu_of(back, delta) == pytest.approx(mu, rel=1e-9)
         assert exact_delta(back, mu) <= delta
 
@@ -139,7 +147,9 @@ def test_one_release_that_uses_the_whole_limit_fits():
 
 
 def test_composition_agrees_with_the_second_accountants_privacy_loss():
-    """Two multipliers on one table, against dp_accounting's numerical composition, which is pessimistic by design."""
+    """Two multipliers on one table, against dp_accounting's numerical composition, which is
+    pessimistic by design.
+    """
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=1e-4)
     for sigma in (2.0, 5.0):
         accountant.compose(dp_accounting.GaussianDpEvent(sigma))

@@ -1,7 +1,11 @@
 """The noise that leaves: its law entry by entry, its lattice, and an audit of what it protects.
 
-Secure noise has no seed, so every limit here is set for a false alarm about once in 10⁹ runs of a test, by exact
-distributions (χ², binomial) and Bonferroni's inequality over all that the test looks at.
+Secure noise has no seed, so every limit here is set for a false alarm about once in 10⁹ runs of a
+test, by exact distributions (χ², binomial) and Bonferroni's inequality over all that the test looks
+at.
+
+Covers `tacit.privacy.noise`, `tacit.privacy.mechanism`, `tacit.privacy.layout` and
+`tacit.holder.perturb`.
 """
 
 import math
@@ -56,9 +60,11 @@ def entries(release: Release) -> list[float]:
 
 
 def stated_sds(study) -> np.ndarray:
-    """What §2.3 says: σΔ on the diagonal, off it σΔ/√2 (`frobenius`) or σΔ (`triangular`), elsewhere σΔ over the weight.
+    """As in docs/privacy.md: σΔ on the diagonal, off it σΔ/√2 (`frobenius`) or σΔ (`triangular`),
+    elsewhere σΔ over the weight.
 
-    σ is the textbook multiplier: what calibration adds for the lattice is far below what can be seen here.
+    σ is the textbook multiplier: what calibration adds for the lattice is far below what can be
+    seen here.
     """
     d, form = study.d, study.form
     sd = multiplier(study.epsilon, study.delta) * form.sensitivity
@@ -78,7 +84,9 @@ def stated_sds(study) -> np.ndarray:
 
 
 def assert_independent_standard_normals(draws: np.ndarray) -> None:
-    """Means by z-tests; variances and correlations by χ²-tests of the columns, and of (a ± b)/√2 for each two of them."""
+    """Means by z-tests; variances and correlations by χ²-tests of the columns, and of (a ± b)/√2
+    for each two of them.
+    """
     count, width = draws.shape
     i, k = np.triu_indices(width, 1)
     combinations = np.hstack(
@@ -102,7 +110,9 @@ def assert_independent_standard_normals(draws: np.ndarray) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_releases_carry_the_stated_covariance(name):
-    """2,000 releases of an empty table: limits at about ±22 % of each variance, ±0.2 for each correlation."""
+    """2,000 releases of an empty table: limits at about ±22 % of each variance, ±0.2 for each
+    correlation.
+    """
     study = STUDIES[name]
     draws = np.array(
         [entries(privatise(study, Statistics.zero(study.d), PURPOSE)) for _ in range(2000)]
@@ -238,14 +248,18 @@ WORST = Pair(
     np.array([0.8 * math.cos(math.pi / 6), 0.8 * math.sin(math.pi / 6), 1.0]),
     np.array([0.8 * math.cos(math.pi / 6), -0.8 * math.sin(math.pi / 6), -1.0]),
 )
-"""Norms R, cosine 1/2, opposite responses; turned so that only an off-diagonal entry and one of X'y differ."""
+"""Norms R, cosine 1/2, opposite responses; turned so that only an off-diagonal entry and one of X'y
+differ.
+"""
 THRESHOLDS = np.linspace(0.0, 3.2, 17)
 
 
 def epsilon_lower_bound(without: np.ndarray, within: np.ndarray, delta: float) -> float:
-    """An ε that a mechanism exceeds at δ, wrong with probability FALSE_ALARM: the sharpest of many threshold tests.
+    """An ε that a mechanism exceeds at δ, wrong with probability FALSE_ALARM: the sharpest of many
+    threshold tests.
 
-    (ε, δ)-DP means P(T' > t) ≤ e^ε P(T > t) + δ for every t. Both probabilities are bounded after Clopper and Pearson.
+    (ε, δ)-DP means P(T' > t) ≤ e^ε P(T > t) + δ for every t. Both probabilities are bounded after
+    Clopper and Pearson.
     """
     level = FALSE_ALARM / (2 * len(THRESHOLDS))
     bounds = [0.0]
@@ -259,9 +273,11 @@ def epsilon_lower_bound(without: np.ndarray, within: np.ndarray, delta: float) -
 
 
 def audit(sds: list[float], shift: np.ndarray, draws: int, lattice: int) -> float:
-    """Bound ε of secure noise with these scales when the neighbour's statistics lie `shift` away, on the likelihood ratio's own axis.
+    """Bound ε of secure noise with these scales when the neighbour's statistics lie `shift` away,
+    on the likelihood ratio's own axis.
 
-    Noise does not depend on what it is added to, so one sample serves for both tables (each bound holds by itself).
+    Noise does not depend on what it is added to, so one sample serves for both tables (each bound
+    holds by itself).
     """
     axis = shift / np.array(sds)
     mu = np.linalg.norm(axis)
@@ -304,7 +320,9 @@ def run_audits(draws: int) -> tuple[float, float]:
 
 
 def test_an_audit_clears_our_noise_and_flags_the_published_codes():
-    """200,000 draws bound ours at 0.57 ± 0.011, and the published code's, which is 2.34, at 1.49 ± 0.033."""
+    """200,000 draws bound ours at 0.57 ± 0.011, and the published code's, which is 2.34, at 1.49 ±
+    0.033.
+    """
     ours, published = run_audits(200_000)
     assert 0.48 < ours <= 1.0
     assert 1.25 < published <= epsilon_of(1 / PUBLISHED, DELTA)
@@ -319,7 +337,9 @@ def test_a_long_audit_comes_closer():
 
 
 def releases_audit(runs: int) -> float:
-    """Bound ε of whole releases: both neighbouring tables through statistics, calibration, noise and document."""
+    """Bound ε of whole releases: both neighbouring tables through statistics, calibration, noise
+    and document.
+    """
     rest = np.random.default_rng(0).uniform(-1, 1, (20, 3))
     tables = [statistics(AUDITED, np.vstack([rest, row])) for row in WORST]
     sds = stated_sds(AUDITED)
@@ -338,7 +358,7 @@ def releases_audit(runs: int) -> float:
 
 
 def test_whole_releases_pass_the_audit():
-    """2,000 releases of each of two neighbouring tables; only gross faults would show (see below)."""
+    """2,000 releases of each of two neighbouring tables; only gross faults would show."""
     assert releases_audit(2000) <= 1.0
 
 

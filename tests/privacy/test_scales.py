@@ -1,4 +1,8 @@
-"""Private scales, attacked: no exchange moves the moments further than claimed, one does, and both stages are one budget."""
+"""Private scales, attacked: no exchange moves the moments further than claimed, one does, and both
+stages are one budget.
+
+Covers `tacit.privacy.scales`.
+"""
 
 import math
 from itertools import product
@@ -49,7 +53,9 @@ def test_no_two_rows_beat_the_formula(rows):
 
 
 def test_the_weight_of_the_square_is_the_largest_at_which_ends_are_worst():
-    """Exchanging u for u − t, both in [−1, 1], moves (Σu, cΣu²) by t²(1 + c²(2 − t)²): it increases to t = 2 just while c² ≤ 2."""
+    """Exchanging u for u − t, both in [−1, 1], moves (Σu, cΣu²) by t²(1 + c²(2 − t)²): it increases
+    to t = 2 just while c² ≤ 2.
+    """
 
     def slope(t, c):
         return 2 * t * (1 + c * c * (2 - t) * (2 - 2 * t))
@@ -65,7 +71,9 @@ def test_the_weight_of_the_square_is_the_largest_at_which_ends_are_worst():
 
 
 def change(study, first, second, others=None):
-    """How far the weighted moments move, from the exact difference of whole numbers; None: the row is absent."""
+    """How far the weighted moments move, from the exact difference of whole numbers; None: the row
+    is absent.
+    """
 
     def sums(row):
         rows = [row for row in (row, others) if row is not None]
@@ -110,7 +118,9 @@ def test_the_real_code_reaches_the_sensitivity_and_never_exceeds_it(relation, se
 
 
 def test_both_worst_exchanges_are_as_far_as_claimed():
-    """From end to end, and from an end to missing: presence and the weight of the square cost nothing."""
+    """From end to end, and from an end to missing: presence and the weight of the square cost
+    nothing.
+    """
     study = make_study(3, scales_share=0.1)
     claimed = study.scales_mechanism().sensitivity
     ends, missing = np.ones(4), np.full(4, np.nan)
@@ -163,7 +173,9 @@ def test_sums_of_extreme_rows_are_exact():
 
 
 def test_the_noise_is_what_the_mechanism_says():
-    """Whole release of no rows by the secure sampler: 3·170 draws, mean square within five standard errors."""
+    """Whole release of no rows by the secure sampler: 3·170 draws, mean square within five standard
+    errors.
+    """
     study = make_study(170, scales_share=0.1, missing="drop")
     mechanism = study.scales_mechanism()
     release = privatise_scales(study, [(0, 0, 0)] * 170, Purpose("h"))

@@ -1,4 +1,8 @@
-"""The sensitivity, attacked twice: as a formula, by an optimiser over rows; and as a promise about the real encoder."""
+"""The sensitivity, attacked twice: as a formula, by an optimiser over rows; and as a promise about
+the real encoder.
+
+Covers `tacit.privacy.sensitivity`, `tacit.holder.encode` and `tacit.holder.statistics`.
+"""
 
 import math
 
@@ -15,7 +19,7 @@ from tacit.holder.encode import BLOCK_ROWS, GRID, GRID_BITS, Encoder
 from tacit.holder.statistics import _BLOCKS_PER_FLUSH, STEP_BITS, Statistics, statistics_of
 from tacit.privacy.sensitivity import EIGENVALUE_SLACK, Weights, free_square_weight, sensitivity
 from tacit.study import Study
-from tacit.study.study import LARGEST_ENTRY
+from tacit.study.form import LARGEST_ENTRY
 
 RELATIONS = ("replace-one", "add-remove")
 
@@ -33,7 +37,9 @@ def contribution(x: np.ndarray, y: float, weights: Weights) -> np.ndarray:
 def found_by_optimiser(
     x: float, y: float, weights: Weights, relation: str, rng: np.random.Generator
 ) -> float:
-    """Largest change over rows of two columns (two rows span no more), by L-BFGS-B from random starts."""
+    """Largest change over rows of two columns (two rows span no more), by L-BFGS-B from random
+    starts.
+    """
 
     def change(point):
         length, other_length, angle, response, other_response = point
@@ -121,7 +127,7 @@ def test_no_two_rows_beat_the_formula(d, rows, w, v, bound):
 
 
 def test_closed_forms_of_the_unweighted_pair():
-    """MODEL §2.2, w = 1 and nothing else published."""
+    """docs/privacy.md, "Sensitivity": w = 1 and nothing else published."""
     assert sensitivity(2.0, 1.0, Weights(1.0), "add-remove") == pytest.approx(math.sqrt(16 + 4))
     assert sensitivity(2.0, 1.0, Weights(1.0), "replace-one") == pytest.approx(
         math.sqrt(2) * (4 + 1 / 2)
@@ -175,7 +181,9 @@ def test_a_worst_case_table_moves_the_smallest_eigenvalue_by_the_whole_square_in
 
 
 def test_the_eigenvalue_solver_errs_by_far_less_than_its_slack():
-    """At 2³² rows of 512 columns, more than may be published: n·11' + k·I has smallest eigenvalue k and squared row norms up to d."""
+    """At 2³² rows of 512 columns, more than may be published: n·11' + k·I has smallest eigenvalue k
+    and squared row norms up to d.
+    """
     d, k, n = 512, 12345, 2**32
     gram = np.full((d, d), float(n)) + k * np.eye(d)
     assert abs(np.linalg.eigvalsh(gram)[0] - k) < EIGENVALUE_SLACK * d / 4
@@ -200,7 +208,7 @@ def test_the_eigenvalue_solver_against_thirty_digits():
 
 
 def ball_study(seed: int, relation: str):
-    """No intercept, numeric features, R ≤ 1: every x of the ball is a row. R/Y goes from 0.1 to 10."""
+    """No intercept, numeric features, R ≤ 1: every x of the ball is a row; R/Y from 0.1 to 10."""
     rng = np.random.default_rng(seed)
     ratio, radius = 10 ** rng.uniform(-1, 1), rng.uniform(0.3, 1.0)
     bound = min(1.0, radius / ratio)
@@ -231,7 +239,9 @@ def test_in_a_ball_the_encoder_reaches_the_sensitivity_and_never_exceeds_it(rela
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.3, 3.0])
 def test_one_column_reaches_it_under_add_remove_only(scale):
-    """Rows on a line have cosine ±1 where the worst case wants W²/2: under replace-one the bound has slack up to 1 − 1/√2."""
+    """Rows on a line have cosine ±1 where the worst case wants W²/2: under replace-one the bound
+    has slack up to 1 − 1/√2.
+    """
     for relation, least in (("add-remove", 0.9999), ("replace-one", 1 / math.sqrt(2))):
         study = make_study(
             1,
@@ -244,7 +254,9 @@ def test_one_column_reaches_it_under_add_remove_only(scale):
 
 
 def test_the_proofs_worst_pair_written_out():
-    """Equal norms R, cosine W²/2 = 1/2, opposite responses: Δ = √2·(R² + R²/2), through the encoder to six digits."""
+    """Equal norms R, cosine W²/2 = 1/2, opposite responses: Δ = √2·(R² + R²/2), through the encoder
+    to six digits.
+    """
     study = make_study(2, intercept=False, release={"row_radius": 0.8})
     pair = Pair(np.array([0.8, 0.0, 1.0]), np.array([0.4, 0.8 * math.sqrt(0.75), -1.0]))
     assert study.form.sensitivity == pytest.approx(math.sqrt(2) * 1.5 * 0.64, rel=1e-9)
@@ -316,10 +328,12 @@ FORMS = {
 )
 @pytest.mark.parametrize("form", FORMS)
 def test_slack_where_rows_do_not_fill_the_ball(form, columns, relation):
-    """Cube, intercept in the row, categories. Measured at response weights 0.3, 1 and 3 times the default.
+    """Cube, intercept in the row, categories. Measured at response weights 0.3, 1 and 3 times the
+    default.
 
-    With two numeric features or more up to 8 % is lost: with an intercept, a row on the unit sphere has a response of at most its
-    first entry, so none has the worst cosine together with a response of Y. Rows with one numeric column or none lose up to 30 %.
+    With two numeric features or more up to 8 % is lost: with an intercept, a row on the unit sphere
+    has a response of at most its first entry, so none has the worst cosine together with a response
+    of Y. Rows with one numeric column or none lose up to 30 %.
     """
     intercept, radius = FORMS[form]
     numeric, levels = columns
@@ -338,7 +352,9 @@ def test_slack_where_rows_do_not_fill_the_ball(form, columns, relation):
 
 @pytest.mark.parametrize("missing", ["drop", "impute"])
 def test_exchanging_an_incomplete_row_moves_no_further(missing):
-    """Under "drop" it becomes the zero row, which is in the ball: the distance to it is a row's own length."""
+    """Under "drop" it becomes the zero row, which is in the ball: the distance to it is a row's own
+    length.
+    """
     rng = np.random.default_rng(0)
     for intercept in (False, True):
         study = make_study(
@@ -367,7 +383,9 @@ def test_exchanging_an_incomplete_row_moves_no_further(missing):
 @pytest.mark.parametrize("radius", [1e-3, 0.1, 0.77, 1.5, 2.3])
 @pytest.mark.parametrize("d", [1, 8, 40])
 def test_encoded_rows_never_leave_the_ball(d, radius):
-    """Checked in whole numbers: Σ x² ≤ R²·2³⁶ for rows of every length, many of them a rounding error from the sphere."""
+    """Checked in whole numbers: Σ x² ≤ R²·2³⁶ for rows of every length, many of them a rounding
+    error from the sphere.
+    """
     study = make_study(
         d, seed=d, intercept=False, release={"row_radius": radius, "response_bound": 0.37}
     )
@@ -413,7 +431,9 @@ def far_batch(x: np.ndarray, y: np.ndarray) -> pa.RecordBatch:
 
 
 def test_a_full_block_of_extreme_rows_is_exact():
-    """2¹³ rows at every bound at once, against Python's own integers; also with signs and odd last digits mixed."""
+    """2¹³ rows at every bound at once, against Python's own integers; also with signs and odd last
+    digits mixed.
+    """
     study = far_study(LARGEST_ENTRY)
     signs = np.random.default_rng(0).choice([-1.0, 1.0, 1 - 2**-18, 2**-18 - 1], (2, BLOCK_ROWS))
     for x, y in ((np.full(BLOCK_ROWS, 4.0), np.ones(BLOCK_ROWS)), (4 * signs[0], signs[1])):
@@ -428,7 +448,9 @@ def test_a_full_block_of_extreme_rows_is_exact():
 
 
 def test_many_full_blocks_of_extreme_rows_do_not_overflow(monkeypatch):
-    """The 64-bit accumulator holds what one flush allows; here the flush itself is crossed, three times."""
+    """The 64-bit accumulator holds what one flush allows; here the flush itself is crossed, three
+    times.
+    """
     monkeypatch.setattr("tacit.holder.statistics._BLOCKS_PER_FLUSH", 4)
     study = far_study(LARGEST_ENTRY)
     batch = far_batch(np.full(BLOCK_ROWS, 4.0), np.ones(BLOCK_ROWS))
@@ -437,7 +459,9 @@ def test_many_full_blocks_of_extreme_rows_do_not_overflow(monkeypatch):
 
 
 def test_typical_intervals_keep_rows_in_the_ball():
-    """Outliers far beyond the typical interval are shrunk, not clipped: the direction of the row stays."""
+    """Outliers far beyond the typical interval are shrunk, not clipped: the direction of the row
+    stays.
+    """
     (block,) = Encoder(far_study(0.5)).blocks(
         far_batch(np.array([3.0, -2.0, 0.25, 9.0]), np.array([0.9, -0.9, 0.5, 0.4]))
     )

@@ -1,4 +1,6 @@
-"""A PostgreSQL server of its own for tests: a new cluster on a Unix socket, under a user that is not root."""
+"""A PostgreSQL server of its own for tests: a new cluster on a Unix socket, under a user that is
+not root.
+"""
 
 import os
 import pwd

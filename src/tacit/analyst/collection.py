@@ -1,9 +1,9 @@
-"""Collection: releases of one study from distinct holders, checked before anything is inferred from them.
+"""Collection: releases of one study from distinct holders, checked before they are used.
 
 The batches of a stream are pooled into what reads like one release of their holder.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.plausibility import check_plausible, doubt_of
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
 from tacit.release.document import Published
 from tacit.release.log import Entry, LogReader, is_log
 from tacit.study import Study
+
+TrustedKeys = Mapping[str, str] | Iterable[str]
+"""Each holder's public key in base64."""
+KEY_LETTERS = 44
+MOST_NAMED = 5
+"""Holders that a collection's short form names."""
 
 
 @dataclass(frozen=True)
@@ -26,61 +33,90 @@ class Collection:
 
     study: Study
     releases: tuple[Release | Batches, ...]
+    left_out: tuple[str, ...] = ()  # implausible releases, by holder, and why
 
     @cached_property
     def evidence(self) -> Evidence:
         """The releases as arrays, holder by holder."""
-        releases, average = self.releases, self.study.release.average
-        return Evidence(
+        releases = self.releases
+        return Evidence.of(
+            self.study,
+            [release.noise for release in releases],
             grams=np.array([release.gram for release in releases]),
             moments=np.array([release.moment for release in releases]),
-            gram_sd=np.array([release.noise.xtx_diagonal for release in releases]),
-            off_diagonal_sd=np.array([release.noise.xtx_off_diagonal for release in releases]),
-            moment_sd=np.array([release.noise.xty for release in releases]),
-            counts=_column([release.n for release in releases], average),
-            count_sd=_column([release.noise.count for release in releases], average),
+            rows=_column([release.n for release in releases]),
             squares=_column([release.yty for release in releases]),
-            square_sd=_column([release.noise.yty for release in releases]),
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
-            eigenvalue_sd=_column([release.noise.eigenvalue for release in releases]),
-            intercept=self.study.intercept,
-            average=average,
-            whole_rows=self.study.whole_rows,
-            delta=self.study.delta,
         )
+
+    def __repr__(self) -> str:
+        holders = [release.holder for release in self.releases]
+        named = ", ".join(holders[:MOST_NAMED]) + (", …" if len(holders) > MOST_NAMED else "")
+        count = "1 release" if len(holders) == 1 else f"{len(holders)} releases"
+        return f"<Collection of {count} for {self.study.name!r}: {named}>"
+
+    def _repr_html_(self) -> str:
+        """The releases in a table, as a notebook shows them."""
+        from tacit.analyst.report.notebook import collection_html
+
+        return collection_html(self)
 
 
 def collect(
     sources: str | Path | Release | Iterable[str | Path | Release],
     *,
     allow_simulated: bool = False,
-    trusted_keys: Iterable[str] | None = None,
+    trusted_keys: TrustedKeys | None = None,
+    without_implausible: bool = False,
 ) -> Collection:
-    """Collect releases, given as documents, paths or release logs; a folder stands for its `.json` files and logs (`.log`).
+    """Collect releases, given as documents, paths or release logs.
 
-    Signatures are verified where there are any; with `trusted_keys` every release must be signed by one of them.
-    Releases with seeded noise are refused unless `allow_simulated`.
+    A folder stands for its `.json` files and logs (`.log`).
+
+    Signatures are verified where there are any; with `trusted_keys`, as {"north": key} or
+    ["north=key"], every release must be signed by its own holder's key. Releases with seeded noise
+    are refused unless `allow_simulated`. A release that breaks the study's public bounds is refused
+    by name, or left out with `without_implausible`.
     """
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
-    found = [release for source in sources for release in _load(source)]
+    given = [item for source in sources for item in _load(source)]
+    if not without_implausible:
+        check_plausible([_document(item) for item in given])
+    doubts = [doubt_of(_document(item)) for item in given]
+    plausible = [item for item, doubt in zip(given, doubts, strict=True) if not doubt]
     streams = Streams()
-    for entry in (entry for entry in found if isinstance(entry, Entry)):
-        streams.add(entry)
-    releases: list[Release | Batches] = [
-        release for release in found if isinstance(release, Release)
-    ]
-    releases += streams.summed()
-    check_distinct(releases)
-    documents = [release.release if isinstance(release, Entry) else release for release in found]
+    for item in plausible:
+        if isinstance(item, Entry):
+            streams.add(item)
+    releases = [item for item in plausible if isinstance(item, Release)]
+    together: list[Release | Batches] = [*releases, *streams.summed()]
+    check_distinct(together)
+    documents = [_document(item) for item in plausible]
     check_origin(documents, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
-    return Collection(releases[0].study, tuple(releases))
+    return Collection(
+        study=together[0].study,
+        releases=tuple(together),
+        left_out=tuple(
+            f"{_document(item).holder}: {doubt}"
+            for item, doubt in zip(given, doubts, strict=True)
+            if doubt
+        ),
+    )
+
+
+def _document(item: Release | Entry) -> Release:
+    return item.release if isinstance(item, Entry) else item
 
 
 def check_together(
-    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None
+    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: TrustedKeys | None
 ) -> None:
-    """Refuse documents that may not be used together: of several studies, of one holder twice, simulated or not trusted."""
+    """Refuse documents that may not be used together.
+
+    Such are those of several studies, of one holder twice, implausible, simulated or not trusted.
+    """
+    check_plausible(releases)
     check_distinct(releases)
     check_origin(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
 
@@ -91,25 +127,34 @@ def check_distinct(releases: Sequence[Published | Batches]) -> None:
         raise ReleaseError("a collection needs at least one release")
     _check_study(releases)
     _check_holders(releases)
+    _check_numbers(releases)
 
 
 def check_origin(
-    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: Iterable[str] | None
+    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: TrustedKeys | None
 ) -> None:
-    """Refuse simulated documents unless they are allowed and, where keys are given, those not signed by one of them."""
+    """Refuse simulated documents unless they are allowed.
+
+    Where keys are given, those that their holder did not sign are refused too.
+    """
     if not allow_simulated and (
         simulated := [release.holder for release in releases if release.simulated]
     ):
         raise ReleaseError(
-            f"the release of {simulated[0]!r} is simulated and protects nobody: allow it with --allow-simulated (allow_simulated=True)"
+            f"the release of {simulated[0]!r} is simulated and protects nobody: "
+            "allow it with allow_simulated=True"
         )
     if trusted_keys is not None:
-        _check_keys(releases, set(trusted_keys))
+        _check_keys(releases, keys_by_holder(trusted_keys))
 
 
 def _load(source: str | Path | Release) -> list[Release | Entry]:
     if isinstance(source, Release):
         return [source]
+    if not isinstance(source, (str, Path)):
+        raise ReleaseError(
+            f"releases are given as documents, paths or release logs; got {type(source).__name__}"
+        )
     files = release_files(source)
     return [
         release
@@ -134,11 +179,13 @@ def _check_study(releases: Sequence[Published | Batches]) -> None:
     for release in releases[1:]:
         if release.relation != first.relation:
             raise ReleaseError(
-                f"{release.holder!r} published under {release.relation}, {first.holder!r} under {first.relation}: these never mix"
+                f"{release.holder!r} published under {release.relation}, "
+                f"{first.holder!r} under {first.relation}: these never mix"
             )
         if release.study_hash != first.study_hash:
             raise ReleaseError(
-                f"{release.holder!r} and {first.holder!r} published for different studies: all must use the same study file"
+                f"{release.holder!r} and {first.holder!r} published for different studies: "
+                "all must use the same study file"
             )
 
 
@@ -152,15 +199,73 @@ def _check_holders(releases: Sequence[Published | Batches]) -> None:
         seen.add(release.holder)
 
 
-def _check_keys(releases: Sequence[Published], trusted: set[str]) -> None:
+def _check_numbers(releases: Sequence[Published | Batches]) -> None:
+    """Noise never repeats: equal numbers under two names are one release, given twice."""
+    seen: dict[object, str] = {}
     for release in releases:
-        if release.signature is None or release.signature.public_key not in trusted:
-            raise SignatureError(
-                f"the release of {release.holder!r} is not signed by a trusted key"
+        if not isinstance(release, Release):
+            continue
+        other = seen.setdefault(release.xtx, release.holder)
+        if other != release.holder:
+            raise ReleaseError(
+                f"the releases of {other!r} and {release.holder!r} hold the same numbers: "
+                "one of them is a copy under another name"
             )
 
 
-def _column(
-    values: list[int | float | None] | list[float | None], unit: float = 1.0
-) -> NDArray[np.float64] | None:
-    return None if values[0] is None else np.array(values, dtype=float) / unit
+def keys_by_holder(keys: TrustedKeys) -> dict[str, str]:
+    """Each holder's public key, from a mapping or from texts such as "north=KEY"."""
+    from tacit.release.signature import check_key  # cryptography is needed for signatures alone
+
+    pairs = dict(keys) if isinstance(keys, Mapping) else dict(map(_named_key, keys))
+    for key in pairs.values():
+        check_key(key)
+    return pairs
+
+
+def _named_key(text: str) -> tuple[str, str]:
+    """Holder and key; a key in base64 ends in an equals sign of its own."""
+    holder, equals, key = (
+        text[: -KEY_LETTERS - 1],
+        text[-KEY_LETTERS - 1 : -KEY_LETTERS],
+        text[-KEY_LETTERS:],
+    )
+    if not holder or equals != "=":
+        raise SignatureError(
+            f"a trusted key goes with its holder, as north=KEY; got {text[:60]!r}: "
+            "`tacit key new` prints the key"
+        )
+    return holder, key
+
+
+def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> None:
+    for release in releases:
+        if isinstance(release, Release) and release.study.secure_sum is not None:
+            _check_sum(release, trusted)
+            continue
+        signer = None if release.signature is None else release.signature.public_key
+        if release.holder not in trusted:
+            raise SignatureError(
+                f"no trusted key was given for {release.holder!r}: name it as {release.holder}=KEY"
+            )
+        if signer != trusted[release.holder]:
+            raise SignatureError(
+                f"the release of {release.holder!r} is not signed by that holder's trusted key"
+            )
+
+
+def _check_sum(release: Release, trusted: Mapping[str, str]) -> None:
+    """A secure sum counts if enough of its holders signed it, each with its trusted key."""
+    from tacit.release.attestation import attesting
+
+    for holder, key in attesting(release).items():
+        if trusted.get(holder) != key:
+            raise SignatureError(
+                f"the secure sum is signed by {holder!r} with another key than its trusted one, "
+                f"or none was given: name it as {holder}=KEY"
+            )
+
+
+def _column(values: Sequence[float | None]) -> NDArray[np.float64] | None:
+    """What every release holds of a part, or none."""
+    return None if values[0] is None else np.array(values, dtype=float)

@@ -1,22 +1,28 @@
 """Follow: a posterior that stays current while holders' streams go on.
 
-New lines of each log are added to its stream's sums, and the posterior is computed from the sums: the cost of a batch does not depend
-on how many came before. The result is that of `fit` over the same logs, by the same method.
+New lines of each log are added to its stream's sums, and the posterior is computed from the sums:
+the cost of a batch does not depend on how many came before. The result is that of `fit` over the
+same logs, by the same method.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.analyst.collection import Collection, check_distinct, check_origin
+from tacit.analyst.collection import (
+    Collection,
+    TrustedKeys,
+    check_distinct,
+    check_origin,
+    keys_by_holder,
+)
 from tacit.analyst.fit import DEFAULT_METHOD, fit
+from tacit.analyst.methods import method_named
+from tacit.analyst.plausibility import check_plausible
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import MethodError, ReleaseError
 from tacit.release.log import LogReader, is_log
-
-COMPUTED = ("noise-aware", "exact-fixed-s", "fixed-s-fast")
-"""Methods that answer at once; a sampler would not keep up."""
 
 
 class Follower:
@@ -29,20 +35,23 @@ class Follower:
         method: str = DEFAULT_METHOD,
         prior: Prior | str | Path = "weak",
         allow_simulated: bool = False,
-        trusted_keys: Iterable[str] | None = None,
+        trusted_keys: TrustedKeys | None = None,
     ) -> None:
-        if method not in COMPUTED:
+        if not method_named(method).computed:
             raise MethodError(
-                f"method must be one of {', '.join(COMPUTED)} to follow a stream: `tacit fit` takes the others over the same log"
+                f"method must be one that computes, such as {DEFAULT_METHOD}, to follow a stream: "
+                f"{method} draws samples, and `tacit fit` takes it over the same log"
             )
         for log in logs:
             if not is_log(log):
                 raise ReleaseError(
-                    f"{str(log)!r} is not a release log that can be read: give what `tacit stream --log` writes"
+                    f"{str(log)!r} is not a release log that can be read: "
+                    "give what `tacit stream` writes"
                 )
-        self._method, self._prior = method, prior
+        self._method = method
+        self._prior = prior
         self._allow_simulated = allow_simulated
-        self._trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+        self._trusted_keys = None if trusted_keys is None else keys_by_holder(trusted_keys)
         self._readers = [LogReader(log) for log in logs]
         self._streams = Streams()
 
@@ -51,6 +60,7 @@ class Follower:
         count = 0
         for reader in self._readers:
             for entry in reader.entries():
+                check_plausible([entry.release])
                 check_origin(
                     [entry.release],
                     allow_simulated=self._allow_simulated,
@@ -74,4 +84,5 @@ class Follower:
         """The posterior given all batches so far."""
         streams = self.streams
         check_distinct(streams)
-        return fit(Collection(streams[0].study, tuple(streams)), self._method, prior=self._prior)
+        collection = Collection(study=streams[0].study, releases=tuple(streams))
+        return fit(collection, self._method, prior=self._prior)

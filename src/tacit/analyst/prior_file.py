@@ -1,4 +1,7 @@
-"""A prior as a `[prior]` table in a TOML file, written in the study's scaled units."""
+"""A prior from the `[prior]` table of a TOML file.
+
+Apart from `prior`, so that samplers can be run where there are NumPy, SciPy and jax alone.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,16 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tacit.analyst.prior import Prior
+from tacit.analyst.prior import Prior, prior_named
 from tacit.errors import PriorError
 from tacit.records import explain
 
+Array = NDArray[np.float64]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _PriorTable(BaseModel):
-    """Fields left out come from the prior called `name`; tables by column leave the other columns at its values."""
+    """Fields left out come from the prior called `name`.
+
+    Tables by column leave the other columns at its values.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -50,43 +57,34 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
     except ValidationError as error:
         raise PriorError(f"prior.{explain(error)}") from None
     base = prior_named(fields.name, len(columns))
-    sds = _by_column(
-        "coefficient_sd", fields.coefficient_sd, np.sqrt(np.diag(base.covariance)), columns
-    )
+    scale = fields.feature_scale
+    sds = np.sqrt(np.diag(base.covariance))
+    sds = _by_column("coefficient_sd", fields.coefficient_sd, sds, columns)
     prior = Prior(
         mean=_by_column("coefficient_mean", fields.coefficient_mean, base.mean, columns),
         covariance=np.diag(sds**2),
-        shape=base.shape if fields.noise_shape is None else fields.noise_shape,
-        rate=base.rate if fields.noise_rate is None else fields.noise_rate,
-        feature_scale=base.feature_scale
-        if fields.feature_scale is None
-        else fields.feature_scale * np.eye(base.d),
-        feature_degrees=base.feature_degrees
-        if fields.feature_degrees is None
-        else fields.feature_degrees,
+        shape=_given(fields.noise_shape, base.shape),
+        rate=_given(fields.noise_rate, base.rate),
+        feature_scale=base.feature_scale if scale is None else scale * np.eye(base.d),
+        feature_degrees=_given(fields.feature_degrees, base.feature_degrees),
         flat_noise=base.flat_noise and fields.noise_shape is None and fields.noise_rate is None,
+        by_spread=base.by_spread and fields.coefficient_sd is None,
     )
     if prior.feature_degrees <= prior.d - 1:
         raise PriorError(f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}")
     return prior
 
 
-def prior_named(name: str, d: int) -> Prior:
-    """One of the priors that have a name."""
-    named = {"weak": Prior.weak, "paper": Prior.paper}
-    if name not in named:
-        raise PriorError(
-            f"prior must be one of {', '.join(named)}, or a file with a [prior] table; got {name!r}"
-        )
-    return named[name](d)
+def _given(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 def _by_column(
     field: str,
     given: float | Mapping[str, float] | None,
-    default: NDArray[np.float64],
+    default: Array,
     columns: tuple[str, ...],
-) -> NDArray[np.float64]:
+) -> Array:
     if given is None:
         return default
     if not isinstance(given, Mapping):
@@ -95,7 +93,8 @@ def _by_column(
     for column, value in given.items():
         if column not in columns:
             raise PriorError(
-                f"prior.{field} names {column!r}, which is no column of the study: they are {', '.join(columns)}"
+                f"prior.{field} names {column!r}, which is no column of the study: "
+                f"they are {', '.join(columns)}"
             )
         values[columns.index(column)] = value
     return values

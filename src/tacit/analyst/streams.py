@@ -1,7 +1,8 @@
-r"""Batches: those of one stream added up, which read like one release of all their rows.
+"""Batches: those of one stream added up, which read like one release of all their rows.
 
-Ŝ_b = S_b + N_b with independent noise of one size, so Σ_b Ŝ_b is X'X of all B batches' rows plus noise of √B times that sd, and
-likewise X'y, y'y and n: a sum is kept, and adding a batch costs the same whatever came before. Any method then sees one holder.
+Ŝ_b = S_b + N_b with independent noise of one size, so Σ_b Ŝ_b is X'X of all B batches' rows plus
+noise of √B times that sd, and likewise X'y, y'y and n: a sum is kept, and adding a batch costs the
+same whatever came before. Any method then sees one holder.
 """
 
 import math
@@ -49,18 +50,15 @@ class Batches:
     @cached_property
     def noise(self) -> Noise:
         """Standard deviations of the sums' noise."""
-        root = math.sqrt(self.batches)
-        return self.one.model_copy(
-            update={
-                part: None if sd is None else root * sd
-                for part, sd in self.one.model_dump().items()
-            }
-        )
+        return self.one.times(math.sqrt(self.batches))
 
 
 @dataclass
 class Accumulator:
-    """Adds up the batches of one stream; refuses one that is there twice, and any that does not belong."""
+    """Adds up the batches of one stream.
+
+    Refuses one that is there twice, and any that does not belong.
+    """
 
     first: Entry
     gram: Array = field(init=False)
@@ -71,13 +69,12 @@ class Accumulator:
     simulated: bool = False
     numbers: set[int] = field(default_factory=set)
     _digest: int = 0  # sum of the releases' hashes
-    _seen: set[int] = field(
-        default_factory=set
-    )  # hashes of X'X: noise never repeats, so an equal one is the same release
+    _seen: set[int] = field(default_factory=set)  # hashes of X'X, which noise lets never repeat
 
     def __post_init__(self) -> None:
         d = self.first.release.study.d
-        self.gram, self.moment = np.zeros((d, d)), np.zeros(d)
+        self.gram = np.zeros((d, d))
+        self.moment = np.zeros(d)
 
     def add(self, entry: Entry) -> None:
         """Add one batch."""
@@ -119,11 +116,12 @@ class Accumulator:
         )
 
     def _refuse_foreign(self, entry: Entry) -> None:
-        first, release = self.first.release, entry.release
+        release = entry.release
         for name in ("holder", "study_hash", "epsilon", "delta", "noise"):
-            if getattr(first, name) != getattr(release, name):
+            if getattr(self.first.release, name) != getattr(release, name):
                 raise ReleaseError(
-                    f"batch {entry.batch} has another {name} than batch {self.first.batch} of the same stream: one of them was changed"
+                    f"batch {entry.batch} has another {name} than batch {self.first.batch} of the "
+                    "same stream: one of them was changed"
                 )
         if release.smallest_eigenvalue is not None:
             raise ReleaseError(

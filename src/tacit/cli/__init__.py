@@ -21,13 +21,19 @@ from tacit.cli import (
     stream,
     study,
 )
-from tacit.cli.options import every_command, with_quiet
+from tacit.cli.options import QuietCommand, every_command
 from tacit.errors import TacitError
 
 app = typer.Typer(
     name="tacit",
-    help="Fit one Bayesian linear regression over several data holders without showing a row to anyone.",
-    epilog="Exit codes: 0 done, 2 wrong input or exhausted budget (one sentence says which), 130 interrupted, 1 anything else.",
+    help=(
+        "Fit one Bayesian linear regression over several data holders "
+        "without showing a row to anyone."
+    ),
+    epilog=(
+        "Exit codes: 0 done, 2 wrong input or exhausted budget (one sentence says which), "
+        "130 interrupted, 1 anything else."
+    ),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -48,8 +54,7 @@ app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 for command in every_command(app):
-    if command.callback is not None:
-        command.callback = with_quiet(command.callback)
+    command.cls = QuietCommand
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001
@@ -73,7 +78,8 @@ def _options(
 def main() -> None:
     """Run the command; a `TacitError` becomes one sentence and exit code 2.
 
-    Anything unforeseen is reported by its type alone, since its text could quote data; TACIT_DEBUG=1 shows it in full.
+    Anything unforeseen is reported by its type alone, since its text could quote data;
+    TACIT_DEBUG=1 shows it in full.
     """
     try:
         app()
@@ -85,7 +91,8 @@ def main() -> None:
         if os.environ.get("TACIT_DEBUG"):
             raise
         _fail(
-            f"unexpected {type(error).__name__}: please report it; TACIT_DEBUG=1 shows where, on the holder's own screen",
+            f"unexpected {type(error).__name__}: please report it; "
+            "TACIT_DEBUG=1 shows where, on the holder's own screen",
             1,
         )
 

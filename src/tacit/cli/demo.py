@@ -18,10 +18,11 @@ def demo(
         typer.Option(help="Folder for everything the demonstration writes; it must not exist yet."),
     ],
 ) -> None:
-    """Tell the whole story: holders publish, an analyst fits, predicts and reports, with the commands that real ones would use.
+    """Tell the whole story: holders publish, an analyst fits, predicts and reports.
 
-    The holders are sixteen airlines with the flights that left New York in 2013, if the extra `demo` is installed; otherwise three
-    invented hospitals.
+    The commands are those that real ones would use. The holders are sixteen airlines with the
+    flights that left New York in 2013, if the extra `demo` is installed; otherwise three invented
+    hospitals.
 
     Example: `tacit demo --out demo`
     """
@@ -37,35 +38,35 @@ def demo(
     story = (airlines if is_available() else hospitals)(out)
     analyst = out / "analyst"
     analyst.mkdir()
-    _say(
-        f"1. The {story.holders} and the analyst agree on a study.\n$ tacit study check {story.study}"
-    )
+    _say(f"1. The {story.holders} and the analyst agree on a study.")
+    typer.echo(f"$ tacit study check {story.study}")
     check(story.study)
     _publish(story, analyst)
     first = min(story.tables)
     _say(f"3. This is all that left {first} ({analyst / first}.json), its study left out:")
     typer.echo(_without_study((analyst / f"{first}.json").read_text(encoding="utf-8")))
     ledger = story.tables[first].parent / "ledger.db"
-    _say(f"4. And this is its own record of what was spent.\n$ tacit ledger show --ledger {ledger}")
+    _say("4. And this is its own record of what was spent.")
+    typer.echo(f"$ tacit ledger show --ledger {ledger}")
     show(ledger)
-    posterior, predictions, page = (
-        analyst / name for name in ("posterior.parquet", "predictions.csv", "report.html")
-    )
-    _say(
-        f"5. The analyst infers the coefficients from these files alone.\n$ tacit fit {analyst} --out {posterior}"
-    )
+    posterior = analyst / "posterior.parquet"
+    predictions = analyst / "predictions.csv"
+    page = analyst / "report.html"
+    _say("5. The analyst infers the coefficients from these files alone.")
+    typer.echo(f"$ tacit fit {analyst} --out {posterior}")
     fit([analyst], out=posterior)
     typer.echo(f"\n{story.truth}")
     _say("6. And predicts rows that nobody published.")
-    typer.echo(
-        f"$ tacit predict {posterior} {story.new} --out {predictions} {' '.join(f'--keep {name}' for name in story.kept)}"
-    )
+    kept = " ".join(f"--keep {name}" for name in story.kept)
+    typer.echo(f"$ tacit predict {posterior} {story.new} --out {predictions} {kept}")
     predict(posterior, [str(story.new)], out=predictions, keep=list(story.kept))
     typer.echo(_compared(predictions, story.response))
-    _say(f"7. Last, a page for everybody.\n$ tacit report {posterior} --out {page}")
+    _say("7. Last, a page for everybody.")
+    typer.echo(f"$ tacit report {posterior} --out {page}")
     report(posterior, out=page)
     _say(
-        f"Open {page} in a browser; {analyst / first}.json and {story.study} show what crossed the wall, and on what terms."
+        f"Open {page} in a browser; {analyst / first}.json and {story.study} show "
+        "what crossed the wall, and on what terms."
     )
 
 
@@ -90,9 +91,12 @@ def _publish(story: "Story", analyst: Path) -> None:
         f"2. Each {story.holder} publishes where its rows lie. Only the JSON file leaves the house."
     )
     for place, (holder, table) in enumerate(story.tables.items()):
-        release, ledger = analyst / f"{holder}.json", table.parent / "ledger.db"
+        release = analyst / f"{holder}.json"
+        ledger = table.parent / "ledger.db"
+        quiet = " --quiet" if place else ""
         typer.echo(
-            f"$ tacit publish {story.study} {table} --holder {holder} --out {release} --ledger {ledger}{' --quiet' if place else ''}"
+            f"$ tacit publish {story.study} {table} --holder {holder} --out {release} "
+            f"--ledger {ledger}{quiet}"
         )
         with quietly() if place else nullcontext():
             publish(story.study, holder, release, [str(table)], ledger=ledger)
@@ -108,8 +112,12 @@ def _compared(predictions: Path, response: str) -> str:
         pc.greater_equal(table[response], table["low"]),
         pc.less_equal(table[response], table["high"]),
     )
-    share, count = pc.mean(inside).as_py(), pc.count(inside).as_py()
-    return f"What really happened lies inside the 90 % interval for {100 * share:.1f} % of the {count:,} rows whose response is known."
+    share = pc.mean(inside).as_py()
+    count = pc.count(inside).as_py()
+    return (
+        f"What really happened lies inside the 90 % interval for {100 * share:.1f} % "
+        f"of the {count:,} rows whose response is known."
+    )
 
 
 def _say(text: str) -> None:

@@ -10,13 +10,14 @@ import typer
 from tacit.cli.options import Json, LedgerFile
 from tacit.errors import TacitError
 
+OURS = "tacit-dp"
+FOREIGN = "tacit"
 CORE = ("numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich")
 EXTRAS = {
     "sampling": (("jax", "arviz-stats"), "the sampled methods"),
-    "arviz": (("arviz-base", "arviz-stats"), "posteriors for ArviZ"),
-    "plots": (("matplotlib",), "pictures and the report's charts"),
+    "arviz": (("arviz",), "posteriors for ArviZ"),
+    "plots": (("matplotlib",), "plots of a posterior, and pictures of a plan"),
     "sign": (("cryptography",), "signed releases"),
-    "formula": (("formulaic",), "studies from formulas"),
     "sklearn": (("scikit-learn",), "the scikit-learn estimator"),
     "sql": (("adbc-driver-postgresql", "duckdb"), "tables from databases"),
     "spark": (("pyspark",), "tables on Spark"),
@@ -34,20 +35,19 @@ class Finding:
 
 
 def doctor(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
-    """Check versions, the noise generator, the sampling engine and the ledger; exit code 1 if anything needed is broken.
+    """Check versions, the noise generator, the sampling engine and the ledger.
+
+    The exit code is 1 if anything needed is broken.
 
     Example: `tacit doctor --ledger ledger.db`
     """
     from tacit.holder.ledger import default_path
 
-    needed = [_packages(), _noise(), _ledger(ledger or default_path())]
+    needed = [_packages(), _name(), _noise(), _ledger(ledger or default_path())]
     optional = [_extra(name) for name in EXTRAS] + [_engine()]
     if as_json:
-        typer.echo(
-            json.dumps(
-                {"needed": [asdict(f) for f in needed], "optional": [asdict(f) for f in optional]}
-            )
-        )
+        facts = {"needed": list(map(asdict, needed)), "optional": list(map(asdict, optional))}
+        typer.echo(json.dumps(facts))
     else:
         for finding in needed:
             typer.echo(f"{'ok     ' if finding.ok else 'BROKEN '} {finding.what}: {finding.seen}")
@@ -58,10 +58,28 @@ def doctor(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
 
 
 def _packages() -> Finding:
-    found = {name: _version(name) for name in ("tacit", *CORE)}
-    words = ", ".join(f"{name} {number or 'missing'}" for name, number in found.items())
+    versions = {name: _version(name) for name in (OURS, *CORE)}
+    words = ", ".join(f"{name} {number or 'missing'}" for name, number in versions.items())
     return Finding(
-        "versions", None not in found.values(), f"Python {platform.python_version()}, {words}"
+        "versions",
+        ok=None not in versions.values(),
+        seen=f"Python {platform.python_version()}, {words}",
+    )
+
+
+def _name() -> Finding:
+    """Another project owns the name `tacit` on the package index; its files would replace ours."""
+    foreign = _version(FOREIGN)
+    if foreign is None:
+        return Finding("name", ok=True, seen=f"no other project's {FOREIGN} is installed beside it")
+    return Finding(
+        "name",
+        ok=False,
+        seen=(
+            f"the distribution {FOREIGN} {foreign} is installed, which is another project's and "
+            f"may have replaced this one's files: pip uninstall {FOREIGN}, "
+            f"then pip install --force-reinstall {OURS}"
+        ),
     )
 
 
@@ -96,20 +114,20 @@ def _ledger(path: object) -> Finding:
     return Finding(
         "ledger",
         ok=True,
-        seen=f"{place}: whole; {len(accounts)} data sets, {charges} charges, {lost} of them without a release",
+        seen=(
+            f"{place}: whole; {len(accounts)} data sets, {charges} charges, "
+            f"{lost} of them without a release"
+        ),
     )
 
 
 def _extra(name: str) -> Finding:
     packages, purpose = EXTRAS[name]
-    found = {package: _version(package) for package in packages}
-    if None in found.values():
-        return Finding(name, ok=False, seen=f"{purpose}: pip install 'tacit[{name}]'")
-    return Finding(
-        name,
-        ok=True,
-        seen=f"{purpose}: " + ", ".join(f"{package} {number}" for package, number in found.items()),
-    )
+    versions = {package: _version(package) for package in packages}
+    if None in versions.values():
+        return Finding(name, ok=False, seen=f"{purpose}: pip install '{OURS}[{name}]'")
+    words = ", ".join(f"{package} {number}" for package, number in versions.items())
+    return Finding(name, ok=True, seen=f"{purpose}: {words}")
 
 
 def _engine() -> Finding:
@@ -119,11 +137,8 @@ def _engine() -> Finding:
         devices = jax.devices()
     except (ImportError, RuntimeError) as error:
         return Finding("engine", ok=False, seen=f"no device to sample on ({type(error).__name__})")
-    return Finding(
-        "engine",
-        ok=True,
-        seen=f"samples on {', '.join(f'{device.device_kind} ({device.platform})' for device in devices)}",
-    )
+    names = ", ".join(f"{device.device_kind} ({device.platform})" for device in devices)
+    return Finding("engine", ok=True, seen=f"samples on {names}")
 
 
 def _version(package: str) -> str | None:

@@ -12,6 +12,7 @@ from tacit.errors import FederationError
 if TYPE_CHECKING:
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Request
+    from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
 PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
@@ -34,7 +35,8 @@ def init(
 ) -> None:
     """Write a ready project: the Flower app, certificates, services and a policy for each site.
 
-    Example: `tacit federate init stay --study study.toml --holder north --holder south --address tacit.example.org:8443`
+    Example: `tacit federate init stay --study study.toml --holder north --holder south
+    --address tacit.example.org:8443`
     """
     from tacit.federation.project import Project, write_project
     from tacit.study import Study
@@ -49,11 +51,11 @@ def init(
 def keys(
     out: Annotated[Path, typer.Option(help="Folder for the keys; they stay at the site.")],
 ) -> None:
-    """Write a site's keys: for its SuperNode, to sign releases, and the secret its two processes share.
+    """Write a site's keys: for its SuperNode, to sign releases, and a secret for its two processes.
 
     Example: `tacit federate keys --out /etc/tacit`
     """
-    from tacit.federation.keys import write_keys
+    from tacit.federation.keys import fingerprint, write_keys
 
     made = write_keys(out)
     typer.echo(f"{made.node}, {made.sign}, {made.secret}: keep them")
@@ -61,6 +63,7 @@ def keys(
     typer.echo(
         f"public key of releases: {made.sign_public} (give it to the analyst, for holders.toml)"
     )
+    typer.echo(f"its fingerprint, to be read out: {fingerprint(made.sign_public)}")
 
 
 @app.command()
@@ -85,7 +88,8 @@ def _missing(policy: "Policy") -> list[str]:
     """What the policy names and is not there."""
     import glob
 
-    places = [place for place in policy.data if "://" not in place and not glob.glob(place)]  # noqa: PTH207
+    files = policy.data if policy.query is None else ()
+    places = [place for place in files if not glob.glob(place)]  # noqa: PTH207
     missing = [f"data: nothing at {place!r}" for place in places]
     if policy.key is not None and not Path(policy.key).is_file():
         missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")
@@ -96,17 +100,40 @@ def _missing(policy: "Policy") -> list[str]:
 
 def _policy_words(policy: "Policy") -> str:
     most = policy.most
-    lines = [
-        f"holder    {policy.holder!r}, data set {policy.dataset!r}: {', '.join(policy.data)}",
-        f"studies   {', '.join(policy.studies) if policy.studies else 'any'}",
-        f"columns   {', '.join(policy.columns) if policy.columns else 'any that a study names'}",
-        f"budget    {most.epsilon:g} per study at delta = {most.delta:g}; {most.epsilon_in_all:g} in all at {most.delta_in_all:g}",
-        f"rows      {f'nothing is published about fewer than {policy.least_rows}' if policy.least_rows else 'any number'}",
-        f"approval  {_approval(policy)}",
-        f"signed    {f'with {policy.key}' if policy.key else 'no: anybody could claim to be this holder'}",
-        f"ledger    {policy.ledger}; requests beside it, in {policy.requests}",
-    ]
-    return "\n".join(lines)
+    each = f"{most.epsilon:g} per study at delta = {most.delta:g}"
+    in_all = f"{most.epsilon_in_all:g} in all at {most.delta_in_all:g}"
+    few = f"nothing is published about fewer than {policy.least_rows}"
+    facts = {
+        "holder": f"{policy.holder!r}, data set {policy.dataset!r}: {', '.join(policy.data)}",
+        "studies": ", ".join(policy.studies or ("any",)),
+        "columns": ", ".join(policy.columns or ("any that a study names",)),
+        "budget": f"{each}; {in_all}",
+        "rows": few if policy.least_rows else "any number",
+        "approval": _approval(policy),
+        "peers": _peers(policy),
+        "signed": _signed(policy),
+        "ledger": f"{policy.ledger}; requests beside it, in {policy.requests}",
+    }
+    return "\n".join(f"{name:<9} {fact}" for name, fact in facts.items())
+
+
+def _peers(policy: "Policy") -> str:
+    from tacit.federation.keys import fingerprint
+
+    if policy.peers is None:
+        return "none pinned: a person checks the keys in each secure sum"
+    return ", ".join(f"{name!r} {fingerprint(key)}" for name, key in policy.peers.items())
+
+
+def _signed(policy: "Policy") -> str:
+    from tacit.federation.keys import fingerprint
+    from tacit.release.signature import load_key, public_key
+
+    if policy.key is None:
+        return "no: anybody could claim to be this holder"
+    if not Path(policy.key).is_file():
+        return f"with {policy.key}"
+    return f"with {policy.key}, fingerprint {fingerprint(public_key(load_key(policy.key)))}"
 
 
 @app.command()
@@ -133,6 +160,8 @@ def approve(
     requests = Requests(allowed.requests)
     if study is None:
         _list(requests.every(), as_json=as_json)
+        for complaint in requests.broken():
+            typer.echo(complaint, err=True)
         return
     request = requests.find(study)
     if not as_json:
@@ -150,11 +179,9 @@ def approve(
 
 
 def _approval(policy: "Policy") -> str:
-    return (
-        "a person approves each study"
-        if policy.approval
-        else "only of studies that could be refused for what rows say"
-    )
+    if policy.approval:
+        return "a person approves each study"
+    return "only of secure sums, and of studies that could be refused for what rows say"
 
 
 def _list(requests: "list[Request]", *, as_json: bool) -> None:
@@ -165,7 +192,8 @@ def _list(requests: "list[Request]", *, as_json: bool) -> None:
         study = request.agreement()
         digits = request.study_hash.removeprefix("sha256:")[:12]
         typer.echo(
-            f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, epsilon = {study.epsilon:g}"
+            f"{digits}  {request.decision:<9}  asked {request.asked}  {study.name!r}, "
+            f"epsilon = {study.epsilon:g}"
         )
     if not requests:
         typer.echo("no study was asked for that needs a person")
@@ -175,6 +203,24 @@ def _request_facts(request: "Request") -> dict[str, Any]:
     return request.model_dump(mode="json", exclude={"format", "version", "study"}) | {
         "name": request.agreement().name
     }
+
+
+def _judgement(study: "Study", policy: "Policy") -> str:
+    """What only a person can judge: refusals that tell of rows, and who the others in a sum are."""
+    from tacit.federation.client.policy import telling
+    from tacit.federation.keys import fingerprint
+
+    lines = [
+        f"it would be refused, which tells something, for {reason}" for reason in telling(study)
+    ]
+    if study.secure_sum is not None:
+        lines.append("the sum is private only if these are real, separate holders with these keys:")
+        for name, key in study.secure_sum.holders.items():
+            known = "this site" if name == policy.holder else "pinned in the policy"
+            pinned = name == policy.holder or policy.peers is not None
+            note = known if pinned else "ask them to read it out"
+            lines.append(f"  {fingerprint(key)}  {name!r} ({note})")
+    return "\n".join(["", *lines, ""]) if lines else ""
 
 
 def _request_words(request: "Request", policy: "Policy") -> str:
@@ -197,11 +243,12 @@ def _request_words(request: "Request", policy: "Policy") -> str:
         else "one file with noisy sums"
     )
     return (
-        f"{words(study)}\n\n"
+        f"{words(study)}\n{_judgement(study, policy)}\n"
         f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
-        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; data set {policy.dataset!r} has spent {spent:.4g}"
-        f" of at most {policy.most.epsilon_in_all:g}\n"
-        f"asked {request.asked}; {request.decision}{f' {request.decided}' if request.decided else ''}"
+        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; "
+        f"data set {policy.dataset!r} has spent {spent:.4g} "
+        f"of at most {policy.most.epsilon_in_all:g}\n"
+        f"asked {request.asked}; {request.decision} {request.decided or ''}".rstrip()
     )
 
 
@@ -216,7 +263,8 @@ def serve(
 ) -> None:
     """Answer studies that reach this site's SuperNode, by the policy, until stopped.
 
-    The SuperNode runs with --isolation process and executes nothing itself. No code that came over the network is run.
+    The SuperNode runs with --isolation process and executes nothing itself. No code that came over
+    the network is run.
 
     Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
     """

@@ -2,53 +2,69 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tacit.cli.options import Json, Probability
+from tacit.cli.options import (
+    AllowSimulated,
+    Json,
+    PosteriorFile,
+    Prior,
+    Probability,
+    TrustedKeys,
+    WithoutImplausible,
+)
+
+if TYPE_CHECKING:
+    from tacit.analyst.collection import Collection
+    from tacit.analyst.posterior.posterior import Posterior
+from tacit.errors import PosteriorError
+
+Releases = Annotated[
+    list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
+]
+MethodName = Annotated[
+    str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
+]
+Sampler = Annotated[
+    Literal["gradient", "metropolis"],
+    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+]
+NoiseVariance = Annotated[
+    float | None,
+    typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
+]
+Holders = Annotated[
+    Literal["differ", "common", "separate"],
+    typer.Option(
+        help="May holders differ (noise-aware, from three on); are they alike; or each alone."
+    ),
+]
 
 
 def fit(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(help="Release files, release logs of streams, or folders of them."),
-    ],
+    releases: Releases,
     out: Annotated[Path, typer.Option(help="File for the posterior (Parquet).")],
-    method: Annotated[
-        str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
-    ] = None,
-    prior: Annotated[
-        str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")
-    ] = "weak",
+    method: MethodName = None,
+    prior: Prior = "weak",
     chains: Annotated[int, typer.Option(help="Chains of a sampler.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws to keep, per chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations of warm-up, per chain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    sampler: Annotated[
-        Literal["gradient", "metropolis"],
-        typer.Option(
-            help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."
-        ),
-    ] = "gradient",
-    noise_variance: Annotated[
-        float | None,
-        typer.Option(help="Residual variance, in scaled units, where a method holds it fixed."),
-    ] = None,
-    trusted_key: Annotated[
-        list[str] | None,
-        typer.Option(help="Public key: take releases signed by one of these only."),
-    ] = None,
+    sampler: Sampler = "gradient",
+    noise_variance: NoiseVariance = None,
+    holders: Holders = "differ",
+    trusted_key: TrustedKeys = None,
     *,
-    allow_simulated: Annotated[
-        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
-    ] = False,
+    allow_simulated: AllowSimulated = False,
+    without_implausible: WithoutImplausible = False,
     as_json: Json = False,
 ) -> None:
     """Infer the coefficients from releases, and save the posterior.
 
-    Methods: noise-aware (the default), exact-fixed-s, fixed-s-fast (computed); normal-x, fixed-s, bernstein-sheldon (sampled);
-    ada-ssp (a point). docs/methods.md says when which.
+    Methods: noise-aware (the default), exact-fixed-s, fixed-s-fast (computed); normal-x, fixed-s,
+    bernstein-sheldon (sampled); ada-ssp (a point). docs/methods.md says when which.
 
     Example: `tacit fit north.json south.json east.json --method fixed-s --out posterior.parquet`
     """
@@ -61,35 +77,60 @@ def fit(
 
     refuse_unwritable(out)
     refuse_overwriting(out, [file for place in releases for file in release_files(place)])
-    collection = collect(releases, allow_simulated=allow_simulated, trusted_keys=trusted_key)
+    collection = collect(
+        releases,
+        allow_simulated=allow_simulated,
+        trusted_keys=trusted_key,
+        without_implausible=without_implausible,
+    )
     with draws_bar() as on_progress:
-        settings = Settings(chains, draws, warmup, seed, noise_variance, sampler, on_progress)
+        settings = Settings(
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            seed=seed,
+            noise_variance=noise_variance,
+            sampler=sampler,
+            on_progress=on_progress,
+        )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, settings=settings
+            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
         )
     posterior.save(out)
-    found = posterior.summary()
+    _tell(posterior, collection, out, as_json=as_json)
+
+
+def _tell(posterior: "Posterior", collection: "Collection", out: Path, *, as_json: bool) -> None:
+    """Say what was inferred, from what, and what was left out."""
+    overview = posterior.summary()
     if as_json:
-        typer.echo(json.dumps({"posterior": str(out)} | found.to_dict()))
+        facts = {"posterior": str(out), "left_out": collection.left_out}
+        typer.echo(json.dumps(facts | overview.to_dict()))
         return
-    holders = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
+    typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
-        f"study {collection.study.name!r}, {holders}; response {collection.study.response.name!r}\n"
+        f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
     )
-    typer.echo(str(found))
-    typer.echo(f"\n{out}: the posterior; `tacit summary {out}` shows it again")
+    for reason in collection.left_out:
+        typer.echo(f"left out, as implausible: {reason}")
+    typer.echo(str(overview))
 
 
 def summary(
-    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    posterior: PosteriorFile,
     probability: Probability = 0.9,
     units: Annotated[
         Literal["user", "scaled", "contrast"],
         typer.Option(
-            help="The user's units; the study's own; or the response's, over a feature's whole range."
+            help="The user's units; the study's own; "
+            "or the response's, over a feature's whole range."
         ),
     ] = "user",
     *,
+    by_holder: Annotated[
+        bool, typer.Option("--by-holder", help="Add each holder's own coefficients.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a posterior: mean, sd, interval and diagnostics of each coefficient, and a verdict.
@@ -98,5 +139,15 @@ def summary(
     """
     from tacit.analyst.posterior.posterior import Posterior
 
-    found = Posterior.load(posterior).summary(probability, units)
-    typer.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    overview = Posterior.load(posterior).summary(probability, units)
+    if as_json:
+        typer.echo(json.dumps(overview.to_dict()))
+        return
+    typer.echo(str(overview))
+    if by_holder:
+        if overview.holders is None:
+            raise PosteriorError(
+                "--by-holder: this posterior takes holders to be alike; "
+                "fit three or more with --holders differ"
+            )
+        typer.echo(f"\n{overview.holders.table()}")

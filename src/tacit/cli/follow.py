@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Json, Probability
+from tacit.cli.options import AllowSimulated, Json, Prior, Probability, TrustedKeys
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,29 +28,23 @@ def follow(
     method: Annotated[
         str, typer.Option(help="noise-aware, exact-fixed-s or fixed-s-fast.")
     ] = "noise-aware",
-    prior: Annotated[
-        str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")
-    ] = "weak",
+    prior: Prior = "weak",
     probability: Probability = 0.9,
     every: Annotated[
         float, typer.Option(min=0.05, help="Seconds between two looks at the logs.")
     ] = 1.0,
-    trusted_key: Annotated[
-        list[str] | None,
-        typer.Option(help="Public key: take releases signed by one of these only."),
-    ] = None,
+    trusted_key: TrustedKeys = None,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Show the posterior of what is there now, and stop.")
     ] = False,
-    allow_simulated: Annotated[
-        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
-    ] = False,
+    allow_simulated: AllowSimulated = False,
     as_json: Json = False,
 ) -> None:
-    """Keep the posterior current while streams go on: batches are added up as they are logged, at a cost that does not grow.
+    """Keep the posterior current while streams go on.
 
-    The result is that of `tacit fit` over the same logs. Ctrl-C ends it.
+    Batches are added up as they are logged, at a cost that does not grow. The result is that of
+    `tacit fit` over the same logs. Ctrl-C ends it.
 
     Example: `tacit follow north.log south.log --out posterior.parquet`
     """
@@ -106,7 +100,10 @@ def _state(follower: "Follower") -> str:
     epsilons = ", ".join(sorted({f"{one.epsilon:g}" for one in streams}))
     lost = f" ({follower.lost} lost)" if follower.lost else ""
     many = "stream" if len(streams) == 1 else "streams"
-    return f"{sum(one.batches for one in streams)} batches{lost} of {len(streams)} {many}, {rows:,.0f} rows, epsilon = {epsilons}"
+    batches = sum(one.batches for one in streams)
+    return (
+        f"{batches} batches{lost} of {len(streams)} {many}, {rows:,.0f} rows, epsilon = {epsilons}"
+    )
 
 
 def _words(follower: "Follower", summary: "Summary") -> str:
@@ -134,7 +131,10 @@ def _picture(follower: "Follower", summary: "Summary") -> "RenderableType":
 
     table = Table(
         title=_state(follower),
-        caption=f"{summary.method}, {summary.probability:.0%} intervals; {time.strftime('%H:%M:%S')}; Ctrl-C ends",
+        caption=(
+            f"{summary.method}, {summary.probability:.0%} intervals; "
+            f"{time.strftime('%H:%M:%S')}; Ctrl-C ends"
+        ),
     )
     for heading in ("", "mean", "low", "high"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -157,10 +157,10 @@ def _bar(low: float, mean: float, high: float) -> str:
     """An interval as ├──●──┤ on an axis from −a to a, a its far end, with 0 in the middle as ┊."""
     reach = max(abs(low), abs(high), 1e-300)
     cells = [" "] * WIDTH
-    begin, middle, end = (
-        round((value / reach + 1) / 2 * (WIDTH - 1)) for value in (low, mean, high)
-    )
+    begin, middle, end = (round((at / reach + 1) / 2 * (WIDTH - 1)) for at in (low, mean, high))
     cells[begin : end + 1] = "─" * (end + 1 - begin)
     cells[WIDTH // 2] = "┊" if cells[WIDTH // 2] == " " else "┼"
-    cells[begin], cells[end], cells[middle] = "├", "┤", "●"
+    cells[begin] = "├"
+    cells[end] = "┤"
+    cells[middle] = "●"
     return "".join(cells)

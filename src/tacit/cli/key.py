@@ -17,7 +17,7 @@ def _group() -> None:
 def new(
     out: Annotated[Path, typer.Option(help="File for the private key; it stays with the holder.")],
 ) -> None:
-    """Write a new Ed25519 private key and print its public key, which the analyst should get by another way.
+    """Write a new Ed25519 private key and print its public key, which the analyst should have.
 
     Example: `tacit key new --out north.key`
     """

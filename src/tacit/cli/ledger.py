@@ -3,11 +3,18 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.options import Json, LedgerFile
+from tacit.errors import LedgerError, ReleaseError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tacit.holder.account import Account
+    from tacit.release.document import Published
 
 app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
 
@@ -23,52 +30,59 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
     book = Ledger(ledger or default_path())
     accounts = book.accounts()
     if as_json:
-        typer.echo(
-            json.dumps(
-                [
-                    {
-                        "dataset": account.dataset,
-                        "relation": account.relation,
-                        "limit": {"epsilon": account.epsilon, "delta": account.delta},
-                        "epsilon_spent": account.epsilon_spent,
-                        "epsilon_left": account.epsilon_left,
-                        "charges": [
-                            {**vars(charge), "release": charge.release is not None}
-                            for charge in account.charges
-                        ],
-                    }
-                    for account in accounts
-                ]
-            )
-        )
+        typer.echo(json.dumps([_facts(account) for account in accounts]))
         return
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(width=None if sys.stdout.isatty() else 110)
     for account in accounts:
-        console.print(
-            f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): spent epsilon = {account.epsilon_spent:.4g}, "
-            f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}",
-            highlight=False,
-            soft_wrap=True,
+        console.print(_state(account), highlight=False, soft_wrap=True)
+        console.print(_charges(account))
+
+
+def _facts(account: "Account") -> dict[str, Any]:
+    charges = [
+        {**vars(charge), "release": charge.release is not None} for charge in account.charges
+    ]
+    return {
+        "dataset": account.dataset,
+        "relation": account.relation,
+        "limit": {"epsilon": account.epsilon, "delta": account.delta},
+        "epsilon_spent": account.epsilon_spent,
+        "epsilon_left": account.epsilon_left,
+        "charges": charges,
+    }
+
+
+def _state(account: "Account") -> str:
+    return (
+        f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): "
+        f"spent epsilon = {account.epsilon_spent:.4g}, "
+        f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}"
+    )
+
+
+def _charges(account: "Account") -> "Table":
+    """Every charge of a data set as a line of a table."""
+    from rich.table import Table
+
+    table = Table()
+    for heading in ("charge", "time", "study", "holder", "epsilon", "delta", "release"):
+        table.add_column(heading, overflow="fold")
+    for charge in account.charges:
+        state = "stored" if charge.release is not None else "interrupted: publish again"
+        if charge.batches is not None:
+            state = f"stream: {charge.batches} batches"
+        table.add_row(
+            str(charge.id),
+            charge.time,
+            charge.study,
+            charge.holder,
+            f"{charge.epsilon:g}",
+            f"{charge.delta:g}",
+            state,
         )
-        table = Table()
-        for heading in ("charge", "time", "study", "holder", "epsilon", "delta", "release"):
-            table.add_column(heading, overflow="fold")
-        for charge in account.charges:
-            state = "stored" if charge.release is not None else "interrupted: publish again"
-            state = state if charge.batches is None else f"stream: {charge.batches} batches"
-            table.add_row(
-                str(charge.id),
-                charge.time,
-                charge.study,
-                charge.holder,
-                f"{charge.epsilon:g}",
-                f"{charge.delta:g}",
-                state,
-            )
-        console.print(table)
+    return table
 
 
 @app.command()
@@ -88,7 +102,8 @@ def limit(
 
     account = Ledger(ledger or default_path()).set_limit(dataset, epsilon, delta)
     typer.echo(
-        f"data set {dataset!r}: limit epsilon = {epsilon:g} at delta = {delta:g}; left {account.epsilon_left:.4g}"
+        f"data set {dataset!r}: limit epsilon = {epsilon:g} at delta = {delta:g}; "
+        f"left {account.epsilon_left:.4g}"
     )
 
 
@@ -100,7 +115,9 @@ def export(
     out: Annotated[Path, typer.Option(help="File for the release.")],
     ledger: LedgerFile = None,
 ) -> None:
-    """Write a release, or the log of a stream, that was paid for once more, at no cost: it is the same document.
+    """Write a release, or the log of a stream, that was paid for once more, at no cost.
+
+    It is the same document.
 
     Example: `tacit ledger export 1 --out north.json`
     """
@@ -111,3 +128,50 @@ def export(
     refuse_overwriting(out, [book.path])
     write_whole(out, book.release(charge))
     typer.echo(f"{out}: release of charge {charge}, at no cost")
+
+
+@app.command()
+def mend(
+    releases: Annotated[
+        list[Path], typer.Argument(help="Releases that left the house after the copy was made.")
+    ],
+    dataset: Annotated[str, typer.Option(help="The data set that paid for them.")],
+    ledger: LedgerFile = None,
+    *,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on although charges stay unknown.")
+    ] = False,
+) -> None:
+    """Enter the charges that a ledger put back from an older copy lacks, from the releases.
+
+    A ledger remembers beside it how many charges it had, and publishes nothing while some are
+    missing. What a stream spent cannot be entered so: put the newest ledger back.
+
+    Example: `tacit ledger mend north.json --dataset patients`
+    """
+    from tacit.holder.charge import charge_behind
+    from tacit.holder.ledger import Ledger, default_path
+
+    book = Ledger(ledger or default_path())
+    documents = [_document(path) for path in releases]
+    known = {charge.release for account in book.accounts() for charge in account.charges}
+    missing = [each for each in documents if each.to_json() not in known]
+    relations = {each.relation for each in documents}
+    if len(relations) > 1:
+        raise LedgerError("releases of one data set have one relation: mend each by itself")
+    mark = book.mend(
+        [charge_behind(each, dataset) for each in missing], *relations, accept_loss=accept_loss
+    )
+    typer.echo(f"{book.path}: {len(missing)} charges entered, {mark.charges} in all")
+
+
+def _document(path: Path) -> "Published":
+    """A release of either kind."""
+    from tacit.release import Release, ScalesRelease
+
+    try:
+        return Release.load(path)
+    except ReleaseError as error:
+        if "this is not a release" not in str(error):
+            raise
+        return ScalesRelease.load(path)

@@ -2,54 +2,123 @@
 
 import contextlib
 import functools
-import inspect
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.models import CommandInfo
 
+if TYPE_CHECKING:
+    import click
+
+    from tacit.holder.ledger import Ledger
+
+StudyFile = Annotated[Path, typer.Argument(help="The study file all holders agreed on.")]
+HolderName = Annotated[
+    str, typer.Option(help="This holder's name, as every release will state it.")
+]
+PosteriorFile = Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="Ledger file. [default: $TACIT_LEDGER or one per user]"),
 ]
-Probability = Annotated[float, typer.Option("--interval", help="Probability of the intervals.")]
-Quiet = Annotated[
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        help="Which data set pays: tables about the same persons share one. "
+        "[default: the only one that the ledger knows, or default]"
+    ),
+]
+NewDataset = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", help="Say nothing but errors: no progress, no result (other than --json)."
+        "--new-dataset",
+        help="The rows are of other persons than those of every data set in the ledger.",
     ),
+]
+Epsilon = Annotated[float | None, typer.Option(help="Spend less than the study's epsilon.")]
+Delta = Annotated[float | None, typer.Option(help="Spend less than the study's delta.")]
+SigningKey = Annotated[
+    Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")
+]
+Prior = Annotated[str, typer.Option(help="weak, paper, or a TOML file with a [prior] table.")]
+Probability = Annotated[float, typer.Option("--interval", help="Probability of the intervals.")]
+TrustedKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-key",
+        help="A holder's public key, as north=KEY: take no release but those so signed.",
+    ),
+]
+WithoutImplausible = Annotated[
+    bool,
+    typer.Option(
+        "--without-implausible",
+        help="Leave out releases that break the study's public bounds, instead of refusing.",
+    ),
+]
+AllowSimulated = Annotated[
+    bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
 ]
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
-def with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same command, which can be told to say nothing but errors, and the JSON that was asked for."""
+def _only_quiet(
+    quiet: Annotated[  # noqa: FBT002 - an option
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            show_default=False,
+            help="Say nothing but errors: no progress, no result (other than --json).",
+        ),
+    ] = False,
+) -> None:
+    """Carry the option `--quiet`, which typer makes of it as it makes all others."""
 
-    @functools.wraps(function)
-    def command(*arguments: Any, quiet: bool = False, **options: Any) -> Any:  # noqa: ANN401 - those of the command
-        token = _quiet.set(quiet)
+
+@functools.cache
+def _quiet_option() -> Any:  # noqa: ANN401 - typer's own class, whose place changes with its version
+    probe = typer.Typer(add_completion=False)
+    probe.command()(_only_quiet)
+    options = typer.main.get_command(probe).params
+    return next(option for option in options if option.name == "quiet")
+
+
+class QuietCommand(TyperCommand):
+    """A command that can be told to say nothing but errors, and the JSON that was asked for."""
+
+    def __init__(self, *arguments: Any, **fields: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(*arguments, **fields)
+        self.params.append(_quiet_option())
+
+    def invoke(self, ctx: "click.Context") -> Any:  # noqa: ANN401 - what the command returns
+        """Run the command, its words going nowhere where it is to be quiet."""
+        is_told = ctx.params.pop("quiet")
+        token = _quiet.set(is_told)
+        says_nothing = is_told and not ctx.params.get("as_json")
         try:
-            with quietly() if quiet and not options.get("as_json") else contextlib.nullcontext():
-                return function(*arguments, **options)
+            with quietly() if says_nothing else contextlib.nullcontext():
+                return super().invoke(ctx)
         finally:
             _quiet.reset(token)
 
-    signature = inspect.signature(function)
-    option = inspect.Parameter(
-        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet
+
+def confirmed(ledger: "Ledger", dataset: str) -> bool:
+    """Ask at a terminal whether a name that is new to the ledger is of other persons."""
+    names = ledger.datasets()
+    if not names or dataset in names or not sys.stdin.isatty():
+        return False
+    return typer.confirm(
+        f"The ledger knows {', '.join(map(repr, names))}, not {dataset!r}. "
+        "Are the rows of other persons than theirs?"
     )
-    setattr(  # noqa: B010 - not in its type
-        command,
-        "__signature__",
-        signature.replace(parameters=[*signature.parameters.values(), option]),
-    )
-    command.__annotations__ = {**function.__annotations__, "quiet": Quiet}
-    return command
 
 
 @contextlib.contextmanager

@@ -2,45 +2,75 @@
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Json
-from tacit.errors import StudyError
+from tacit.cli.options import Json, StudyFile
+from tacit.errors import StudyError, TacitError
 
 if TYPE_CHECKING:
     from tacit.plan import Forecast
 
 
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows of each holder, as 12000,8000,5000. [default: the study's planned_rows]"
+    ),
+]
+Budgets = Annotated[
+    str | None, typer.Option(help="Budgets to compare, as 0.5,1,2. [default: the study's]")
+]
+Width = Annotated[
+    float | None,
+    typer.Option(
+        help="Find the epsilon at which each slope, as a share of response range over "
+        "feature range, is this well known."
+    ),
+]
+Explained = Annotated[
+    float,
+    typer.Option(
+        min=0, max=0.99, help="Guess: share of the response's variance that features explain."
+    ),
+]
+Fill = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        max=1,
+        help="Guess: share of their (typical) ranges that features fill. "
+        "[default: about half of a range, all of a typical one, and a band]",
+    ),
+]
+Spread = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Guess: sd of every slope between holders, as a share of response range over "
+        "feature range. [default: holders are alike]",
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
+]
+
+
 def plan(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
-    rows: Annotated[str, typer.Option(help="Rows of each holder, as 12000,8000,5000.")],
-    epsilon: Annotated[
-        str | None, typer.Option(help="Budgets to compare, as 0.5,1,2. [default: the study's]")
-    ] = None,
-    width: Annotated[
-        float | None,
-        typer.Option(
-            help="Find the epsilon at which each slope, as a share of response range over feature range, is this well known."
-        ),
-    ] = None,
-    r_squared: Annotated[
-        float,
-        typer.Option(
-            min=0, max=0.99, help="Guess: share of the response's variance that features explain."
-        ),
-    ] = 0.3,
-    fill: Annotated[
-        float,
-        typer.Option(
-            min=0.01, max=1, help="Guess: share of their typical intervals that features fill."
-        ),
-    ] = 1.0,
-    picture: Annotated[
-        Path | None, typer.Option(help="Also draw it, to a .svg or .png file (needs tacit[plots]).")
-    ] = None,
+    study: StudyFile,
+    rows: Rows = None,
+    epsilon: Budgets = None,
+    width: Width = None,
+    r_squared: Explained = 0.5,
+    fill: Fill = None,
+    spread: Spread = None,
+    picture: Picture = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -54,42 +84,28 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+    holders = list(agreement.planned_rows)
+    if rows is not None:
+        holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared, fill=fill)
+    guess = Guess(r_squared=r_squared, fill=fill, spread=spread)
     forecasts = forecast(agreement, holders, budgets, guess)
-    needed = epsilon_for(agreement, holders, width, guess) if width is not None else None
+    needed = None if width is None else epsilon_for(agreement, holders, width, guess)
     if picture is not None:
         _draw(forecasts, picture)
     if as_json:
-        facts = [
-            {
-                "epsilon": f.epsilon,
-                "widths": _named(f),
-                "privacy_share": dict(zip(f.names, f.privacy_share, strict=True)),
-            }
-            for f in forecasts
-        ]
-        typer.echo(json.dumps({"forecasts": facts, "epsilon_for_width": needed}))
+        facts = {"forecasts": [_facts(each) for each in forecasts], "epsilon_for_width": needed}
+        typer.echo(json.dumps(facts))
         return
-    typer.echo(
-        "expected width of 90 % intervals, in user units (share of their variance due to privacy noise)"
-    )
-    typer.echo(
-        f"guessed: R² {r_squared:g}, and that features fill {fill:g} of their typical intervals\n"
-    )
+    typer.echo("\n".join(_guessed(r_squared, fill, spread)))
+    typer.echo()
     typer.echo(_table(forecasts))
+    for sentence in _verdicts(forecasts):
+        typer.echo(f"\n{sentence}")
     if width is not None:
-        answer = (
-            f"epsilon = {needed:.3g} is enough"
-            if needed is not None
-            else "no epsilon up to 20 is enough: more rows are needed"
-        )
-        typer.echo(
-            f"\nfor every slope known to {width:g} of (response range / feature range): {answer}"
-        )
+        typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
 
@@ -106,50 +122,106 @@ def _numbers(text: str, option: str, example: str) -> list[float]:
     return numbers
 
 
-def _named(found: "Forecast") -> dict[str, float]:
-    return dict(zip(found.names, found.widths.tolist(), strict=True))
+def _facts(forecast: "Forecast") -> dict[str, Any]:
+    widths = forecast.widths.tolist()
+    shares = forecast.privacy_share.tolist()
+    return {
+        "epsilon": forecast.epsilon,
+        "widths": dict(zip(forecast.names, widths, strict=True)),
+        "narrow": dict(zip(forecast.names, forecast.narrow.tolist(), strict=True)),
+        "wide": dict(zip(forecast.names, forecast.wide.tolist(), strict=True)),
+        "privacy_share": dict(zip(forecast.names, shares, strict=True)),
+        "verdict": forecast.verdict,
+    }
+
+
+def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list[str]:
+    """What the table below rests on."""
+    filled = "about half of their ranges, or all of their typical intervals"
+    if fill is not None:
+        filled = f"{fill:g} of their (typical) ranges"
+    lines = [
+        "expected width of 90 % intervals, in user units (share of variance due to privacy noise)",
+        f"guessed: R² {r_squared:g}, and that features fill {filled}",
+    ]
+    if fill is None:
+        lines.append("         (between: all of them, and a quarter)")
+    if spread is not None:
+        lines.append(f"         and that slopes differ between holders with sd {spread:g}")
+    return lines
 
 
 def _table(forecasts: list["Forecast"]) -> str:
-    names = forecasts[0].names
-    cells = [["", *(f"epsilon = {f.epsilon:g}" for f in forecasts)]]
-    cells += [
-        [name, *(f"{f.widths[k]:.3g} ({100 * f.privacy_share[k]:.0f} %)" for f in forecasts)]
-        for k, name in enumerate(names)
-    ]
-    wide = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(
-            [line[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(line[1:], wide[1:], strict=True))]
-        )
-        for line in cells
-    )
+    from tacit.analyst.posterior.text_table import text_table
+
+    rows = [["", *(f"epsilon = {each.epsilon:g}" for each in forecasts)]]
+    for k, name in enumerate(forecasts[0].names):
+        rows.append([name, *(_cell(each, k) for each in forecasts)])
+    return text_table(rows)
+
+
+def _cell(forecast: "Forecast", k: int) -> str:
+    """A width, its band where there is one, and how much of it is privacy's."""
+    width = f"{forecast.widths[k]:.3g}"
+    if forecast.wide[k] > forecast.narrow[k]:
+        width += f" [{forecast.narrow[k]:.2g} to {forecast.wide[k]:.2g}]"
+    return f"{width} ({100 * forecast.privacy_share[k]:.0f} %)"
+
+
+def _verdicts(forecasts: list["Forecast"]) -> list[str]:
+    """What `fit` would say, at each ε at which it would say something."""
+    return [f"at epsilon = {each.epsilon:g}: {each.verdict}" for each in forecasts if each.verdict]
+
+
+def _answer(width: float, needed: float | None, spread: float | None) -> str:
+    more = "holders, or rows," if spread else "rows"
+    enough = f"no epsilon up to 20 is enough: more {more} are needed"
+    if needed is not None:
+        enough = f"epsilon = {needed:.3g} is enough"
+    return f"for every slope known to {width:g} of (response range / feature range): {enough}"
 
 
 def _draw(forecasts: list["Forecast"], path: Path) -> None:
     """Bars: each slope's scaled width at each ε, split into sampling and privacy."""
     import numpy as np
 
-    from tacit.cli.picture import axes
-
-    with axes(path, len(forecasts[0].names)) as panel:
+    with _axes(path, len(forecasts[0].names)) as panel:
         names = forecasts[0].names[-len(forecasts[0].scaled_widths) :]
         places = np.arange(len(names))
         thick = 0.8 / len(forecasts)
-        for k, found in enumerate(forecasts):
+        for k, forecast in enumerate(forecasts):
             at = places + (k - (len(forecasts) - 1) / 2) * thick
             panel.barh(
                 at,
-                found.scaled_widths,
+                forecast.scaled_widths,
                 0.9 * thick,
                 color=f"C{k}",
                 alpha=0.4,
-                label=f"ε = {found.epsilon:g}",
+                label=f"ε = {forecast.epsilon:g}",
             )
-            panel.barh(at, found.scaled_sampling, 0.9 * thick, color=f"C{k}")
+            panel.barh(at, forecast.scaled_sampling, 0.9 * thick, color=f"C{k}")
         panel.set_yticks(places, names)
         panel.invert_yaxis()
         panel.set_xlabel(
             "width of the 90 % interval, scaled units (solid: what sampling alone would leave)"
         )
         panel.legend(frameon=False)
+
+
+@contextmanager
+def _axes(path: Path, rows: int) -> Iterator[Any]:
+    """An axes that is saved to `path` when the block ends; tall enough for `rows` lines."""
+    if path.suffix not in {".svg", ".png", ".pdf"}:
+        raise TacitError(f"a picture's name must end in .svg, .png or .pdf; got {path.name!r}")
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise TacitError("pictures need matplotlib: pip install 'tacit-dp[plots]'") from None
+    figure = Figure(figsize=(8, 1.5 + 0.5 * rows), layout="constrained")
+    panel = figure.add_subplot()
+    panel.spines[["top", "right"]].set_visible(False)
+    yield panel
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise TacitError(f"cannot write {str(path)!r}: {error.strerror}") from None

@@ -1,152 +1,146 @@
 """`tacit publish`: from a table to a release."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tacit.cli.options import Json, LedgerFile
+from tacit.cli import options
+from tacit.cli.progress import rows_bar
+from tacit.cli.source import Asked, files_of, source_of
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
     from tacit.holder.encode import Diagnostics
+    from tacit.holder.ledger import Ledger
+    from tacit.release.document import Published
+
+
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
+    ),
+]
+Query = Annotated[
+    str | None, typer.Option(help="Instead of files: the rows of this query on --database.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, "
+        "or env:NAME for one; without a password."
+    ),
+]
+SparkTable = Annotated[
+    str | None,
+    typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
+]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"),
+]
+Stage = Annotated[
+    Literal["statistics", "scales"],
+    typer.Option(help="scales: the first stage of a study with scales_share."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")]
+LocalDiagnostics = Annotated[
+    bool,
+    typer.Option(
+        "--local-diagnostics",
+        help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.",
+    ),
+]
 
 
 def publish(
-    study: Annotated[Path, typer.Argument(help="The study file all holders agreed on.")],
-    holder: Annotated[str, typer.Option(help="This holder's name, as the release will state it.")],
+    study: options.StudyFile,
+    holder: options.HolderName,
     out: Annotated[Path, typer.Option(help="File for the release.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
-        ),
-    ] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="Instead of files: the rows of this query on --database.")
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one; without a password."
-        ),
-    ] = None,
-    spark_table: Annotated[
-        str | None,
-        typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
-    ] = None,
-    spark_master: Annotated[
-        str | None,
-        typer.Option(
-            help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"
-        ),
-    ] = None,
-    ledger: LedgerFile = None,
-    dataset: Annotated[
-        str, typer.Option(help="Which data set pays: tables about the same persons share one.")
-    ] = "default",
-    epsilon: Annotated[
-        float | None, typer.Option(help="Spend less than the study's epsilon.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="Spend less than the study's delta.")] = None,
-    stage: Annotated[
-        Literal["statistics", "scales"],
-        typer.Option(help="scales: the first stage of a study with scales_share."),
-    ] = "statistics",
-    sign: Annotated[
-        Path | None, typer.Option(help="Private key to sign with (see `tacit key new`).")
-    ] = None,
+    data: Tables = None,
+    sql: Query = None,
+    database: Database = None,
+    spark_table: SparkTable = None,
+    spark_master: SparkMaster = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    stage: Stage = "statistics",
+    sign: options.SigningKey = None,
     *,
-    again: Annotated[
-        bool, typer.Option("--again", help="Pay for a second release of the same study.")
-    ] = False,
-    local_diagnostics: Annotated[
-        bool,
-        typer.Option(
-            "--local-diagnostics",
-            help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.",
-        ),
-    ] = False,
-    as_json: Json = False,
+    again: Again = False,
+    new_dataset: options.NewDataset = False,
+    local_diagnostics: LocalDiagnostics = False,
+    as_json: options.Json = False,
 ) -> None:
     """Publish a table's noisy statistics as one JSON file that may leave the house.
 
-    The table is read, the ledger is charged on disk, and only then is noise drawn and the release written.
+    The table is read, the ledger is charged on disk, and only then is noise drawn and the release
+    written.
 
     Example: `tacit publish study.toml patients.csv --holder north --out north.json`
 
-    From a database: `--sql "SELECT age, bmi, days FROM stays" --database postgresql://host/ward` instead of files.
+    From a database: `--sql "SELECT age, bmi, days FROM stays" --database postgresql://host/ward`
+    instead of files.
 
     From Spark: `--spark-table ward.stays --spark-master spark://host:7077` instead of files.
     """
-    import json
-
-    from tacit.cli.progress import rows_bar
-    from tacit.cli.source import Asked, files_of, source_of
-    from tacit.files import refuse_overwriting, refuse_unwritable
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
-    from tacit.holder.publish import publish as publish_table
+
+    asked = Asked(data or [], sql, database, spark_table, spark_master)
+    book = Ledger(ledger or default_path())
+    diagnostics = Diagnostics() if local_diagnostics else None
+    paying = book.paying(dataset)
+    _check_place(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
+    release = _published(
+        study,
+        asked,
+        stage,
+        holder=holder,
+        ledger=book,
+        dataset=paying,
+        epsilon=epsilon,
+        delta=delta,
+        key=sign,
+        again=again,
+        new_dataset=new_dataset or options.confirmed(book, paying),
+        diagnostics=diagnostics,
+    )
+    _save(release, out)
+    if diagnostics is not None:
+        _show(diagnostics)
+    _tell(release, out, book, paying, as_json=as_json)
+
+
+def _published(study: Path, asked: Asked, stage: str, **purpose: Any) -> "Published":  # noqa: ANN401
+    """Read, charge, perturb: what `publish` of the library does for the stage that is asked for."""
+    from tacit.holder.publish import publish as publish_statistics
     from tacit.holder.scales import publish_scales
     from tacit.study import Study
 
-    asked = Asked(data or [], sql, database, spark_table, spark_master)
     agreement = Study.load(study)
-    book = Ledger(ledger or default_path())
-    diagnostics = Diagnostics() if local_diagnostics else None
-    refuse_unwritable(out)
-    refuse_overwriting(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
-    _refuse_foreign(out)
     source = source_of(asked, agreement)
     with rows_bar(getattr(source, "rows", None)) as on_rows:
-        release = (publish_scales if stage == "scales" else publish_table)(
-            agreement,
-            source,
-            holder=holder,
-            ledger=book,
-            dataset=dataset,
-            epsilon=epsilon,
-            delta=delta,
-            key=sign,
-            again=again,
-            diagnostics=diagnostics,
-            on_rows=on_rows,
-        )
-    try:
-        release.save(out)
-    except ReleaseError as error:
-        raise ReleaseError(
-            f"{error}; it is paid and in the ledger: `tacit ledger show` gives its number, `tacit ledger export` writes it elsewhere"
-        ) from None
-    if diagnostics is not None:
-        _show(diagnostics)
-    account = next(account for account in book.accounts() if account.dataset == dataset)
-    facts = {
-        "release": str(out),
-        "study": release.study_hash,
-        "epsilon": release.epsilon,
-        "delta": release.delta,
-        "ledger": str(book.path),
-        "dataset": dataset,
-        "epsilon_spent": account.epsilon_spent,
-        "epsilon_left": account.epsilon_left,
-    }
-    if as_json:
-        typer.echo(json.dumps(facts))
-        return
-    typer.echo(
-        f"{out}: the release of {holder!r} for study {agreement.name!r}; this file, and nothing else, may leave the house"
-    )
-    typer.echo(
-        f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, by data set {dataset!r} in {book.path}"
-    )
-    typer.echo(
-        f"spent in all: epsilon = {account.epsilon_spent:.4g}; left: {account.epsilon_left:.4g} of {account.epsilon:g}"
-    )
+        if stage == "scales":
+            return publish_scales(agreement, source, on_rows=on_rows, **purpose)
+        return publish_statistics(agreement, source, on_rows=on_rows, **purpose)
+
+
+def _check_place(out: Path, read: list[Path]) -> None:
+    """Find out before anything is paid that the release cannot stand there."""
+    from tacit.files import refuse_overwriting, refuse_unwritable
+
+    refuse_unwritable(out)
+    refuse_overwriting(out, read)
+    _refuse_foreign(out)
 
 
 def _refuse_foreign(out: Path) -> None:
-    """A query or a Spark table may read any file: nothing is overwritten but an earlier release."""
+    """A query or a Spark table may read any file: only an earlier release is overwritten."""
     if not out.is_file():
         return
     try:
@@ -160,12 +154,53 @@ def _refuse_foreign(out: Path) -> None:
         )
 
 
+def _save(release: "Published", out: Path) -> None:
+    try:
+        release.save(out)
+    except ReleaseError as error:
+        raise ReleaseError(
+            f"{error}; it is paid and in the ledger: `tacit ledger show` gives its number, "
+            "`tacit ledger export` writes it elsewhere"
+        ) from None
+
+
 def _show(diagnostics: "Diagnostics") -> None:
     """Counts for the holder's eyes, on the error stream so that no pipe carries them off."""
     typer.echo("for this screen only, never to be passed on:", err=True)
     typer.echo(
-        f"  rows {diagnostics.rows}, incomplete {diagnostics.incomplete}, shrunk to the radius {diagnostics.shrunk}",
+        f"  rows {diagnostics.rows}, incomplete {diagnostics.incomplete}, "
+        f"shrunk to the radius {diagnostics.shrunk}",
         err=True,
     )
     for name, count in diagnostics.clamped.items():
         typer.echo(f"  {name}: {count} values outside the public range, clamped", err=True)
+
+
+def _tell(release: "Published", out: Path, book: "Ledger", dataset: str, *, as_json: bool) -> None:
+    """Say what was published, what it cost and what is left."""
+    account = next(account for account in book.accounts() if account.dataset == dataset)
+    if as_json:
+        facts = {
+            "release": str(out),
+            "study": release.study_hash,
+            "epsilon": release.epsilon,
+            "delta": release.delta,
+            "ledger": str(book.path),
+            "dataset": dataset,
+            "epsilon_spent": account.epsilon_spent,
+            "epsilon_left": account.epsilon_left,
+        }
+        typer.echo(json.dumps(facts))
+        return
+    typer.echo(
+        f"{out}: the release of {release.holder!r} for study {release.study.name!r}; "
+        "this file, and nothing else, may leave the house"
+    )
+    typer.echo(
+        f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, "
+        f"by data set {dataset!r} in {book.path}"
+    )
+    typer.echo(
+        f"spent in all: epsilon = {account.epsilon_spent:.4g}; "
+        f"left: {account.epsilon_left:.4g} of {account.epsilon:g}"
+    )

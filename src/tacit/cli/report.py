@@ -6,19 +6,20 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.options import Json, Probability
+from tacit.cli.options import Json, PosteriorFile, Probability
 
 
 def report(
-    posterior: Annotated[Path, typer.Argument(help="A posterior that `tacit fit` wrote.")],
+    posterior: PosteriorFile,
     out: Annotated[Path, typer.Option(help="File for the page, ending in .html.")],
     probability: Probability = 0.9,
     *,
     as_json: Json = False,
 ) -> None:
-    """Write one page that a reader who is no statistician can open, print and keep: findings, guarantee, predictions, and how to redo it.
+    """Write one page that a reader who is no statistician can open, print and keep.
 
-    The page holds everything it needs: it loads nothing and runs no script.
+    It tells findings, guarantee, predictions, and how to redo it. The page holds everything it
+    needs: it loads nothing and runs no script.
 
     Example: `tacit report posterior.parquet --out report.html`
     """
@@ -29,18 +30,15 @@ def report(
     if out.suffix != ".html":
         raise PosteriorError(f"a report's name must end in .html; got {out.name!r}")
     refuse_unwritable(out)
-    found = Posterior.load(posterior)
-    found.report(out, probability)
+    fitted = Posterior.load(posterior)
+    fitted.report(out, probability)
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "report": str(out),
-                    "study": found.study.hash,
-                    "method": found.method,
-                    "probability": probability,
-                }
-            )
-        )
+        facts = {
+            "report": str(out),
+            "study": fitted.study.hash,
+            "method": fitted.method,
+            "probability": probability,
+        }
+        typer.echo(json.dumps(facts))
         return
     typer.echo(f"{out}: open it in a browser, or print it; it holds all it needs")

@@ -3,12 +3,17 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.options import Json
+from tacit.cli.options import AllowSimulated, Json, TrustedKeys
 from tacit.errors import StudyError
+
+if TYPE_CHECKING:
+    from tacit.study import Feature
+
+_TOLD = {"name", "range", "typical"}
 
 
 def scales(
@@ -17,19 +22,15 @@ def scales(
         typer.Argument(help="Releases of scales, one per holder (`tacit publish --stage scales`)."),
     ],
     out: Annotated[Path, typer.Option(help="File for the second stage's study.")],
-    trusted_key: Annotated[
-        list[str] | None,
-        typer.Option(help="Public key: take releases signed by one of these only."),
-    ] = None,
+    trusted_key: TrustedKeys = None,
     *,
-    allow_simulated: Annotated[
-        bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
-    ] = False,
+    allow_simulated: AllowSimulated = False,
     as_json: Json = False,
 ) -> None:
-    """Fix each column's typical interval from all holders' scales, and write the study of the second stage.
+    """Fix each column's typical interval from all holders' scales, for the second stage's study.
 
-    It depends on the given files alone: any holder who has them can make the study again and compare.
+    It depends on the given files alone: any holder who has them can make the study again and
+    compare.
 
     Example: `tacit scales north.scales.json south.scales.json --out study2.toml`
     """
@@ -46,33 +47,31 @@ def scales(
     asked = {feature.name for feature in loaded[0].study.scaled}
     columns = [feature for feature in study.features if feature.name in asked]
     if as_json:
-        found = [
-            {"name": column.name, "range": column.range, "typical": column.typical}
-            for column in columns
-        ]
-        typer.echo(
-            json.dumps(
-                {
-                    "study": str(out),
-                    "hash": study.hash,
-                    "epsilon": study.epsilon,
-                    "delta": study.delta,
-                    "columns": found,
-                }
-            )
-        )
+        facts = {
+            "study": str(out),
+            "hash": study.hash,
+            "epsilon": study.epsilon,
+            "delta": study.delta,
+            "columns": [column.model_dump(include=_TOLD) for column in columns],
+        }
+        typer.echo(json.dumps(facts))
         return
-    rows = [("column", "range", "typical")]
+    typer.echo(_table(columns))
+    typer.echo(
+        f"\n{out}: the study of the second stage, epsilon = {study.epsilon:.4g} "
+        f"at delta = {study.delta:g}; publish for it next"
+    )
+
+
+def _table(columns: "list[Feature]") -> str:
+    from tacit.analyst.posterior.text_table import text_table
+
+    rows = [["column", "range", "typical"]]
     rows += [
-        (column.name, _interval(column.range), _interval(column.typical) or "the whole range")
+        [column.name, _interval(column.range), _interval(column.typical) or "the whole range"]
         for column in columns
     ]
-    widths = [max(len(row[k]) for row in rows) for k in range(2)]
-    for name, bounds, typical in rows:
-        typer.echo(f"{name:<{widths[0]}}  {bounds:<{widths[1]}}  {typical}")
-    typer.echo(
-        f"\n{out}: the study of the second stage, epsilon = {study.epsilon:.4g} at delta = {study.delta:g}; publish for it next"
-    )
+    return text_table(rows)
 
 
 def _interval(bounds: tuple[float, float] | None) -> str:

@@ -27,7 +27,8 @@ class Asked:
     def __post_init__(self) -> None:
         if (self.sql is None) != (self.database is None):
             raise TableError(
-                '--sql and --database go together: --sql "SELECT …" --database postgresql://host/name'
+                "--sql and --database go together: "
+                '--sql "SELECT …" --database postgresql://host/name'
             )
         if self.spark_master is not None and self.spark_table is None:
             raise TableError("--spark-master goes with --spark-table")

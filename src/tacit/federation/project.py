@@ -1,6 +1,11 @@
-"""A ready project: the Flower app, and what the SuperLink and each site need beside it, written from template/."""
+"""A ready project: the Flower app and what the SuperLink and each site need, filled from template/.
 
-import json
+Names go into files of several languages. Those of TOML are written by its writer; an address, a
+path or a holder's name must be plain enough to mean itself in shell, nginx and systemd.
+"""
+
+import glob
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -8,15 +13,21 @@ from pathlib import Path
 from tacit.errors import FederationError
 from tacit.files import write_whole
 from tacit.study import Study
-from tacit.study.toml import study_toml
+from tacit.study.toml import study_toml, table_lines
 
 INNER_PORT = 8000
 """Where the SuperLink itself listens, on its own machine alone."""
+_ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
+_PATH = re.compile(r"[\w./+~-]+")
+_HOLDER = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class Project:
-    """What the files are filled in with; `prefix` is the environment that Tacit is installed in on every machine."""
+    """What the files are filled in with.
+
+    `prefix` is the environment that Tacit is installed in, on every machine.
+    """
 
     study: Study
     holders: tuple[str, ...]
@@ -26,23 +37,25 @@ class Project:
 
     def words(self) -> dict[str, str]:
         """What stands between @ signs in the templates."""
-        host, _, port = self.address.rpartition(":")
-        if not host or not port.isdigit():
+        address = _ADDRESS.fullmatch(self.address)
+        if address is None:
             raise FederationError(
-                f"the SuperLink's address must be host:port, such as tacit.example.org:8443; got {self.address!r}"
+                "the SuperLink's address must be host:port, such as tacit.example.org:8443; "
+                f"got {self.address!r}"
             )
         columns = [self.study.response.name, *(feature.name for feature in self.study.features)]
         return {
             "ADDRESS": self.address,
-            "HOST": host.strip("[]"),
-            "PORT": port,
+            "HOST": address["host"].strip("[]"),
+            "PORT": address["port"],
             "INNER": str(INNER_PORT),
             "PREFIX": self.prefix,
             "OUT": self.out,
             "HOLDERS": str(len(self.holders)),
             "NAMES": ", ".join(self.holders),
             "STUDY": self.study.name,
-            "COLUMNS": json.dumps(columns, ensure_ascii=False),
+            "STUDIES": table_lines({"studies": [glob.escape(self.study.name)]}).rstrip(),
+            "COLUMNS": table_lines({"columns": columns}).rstrip(),
             "EPSILON": repr(self.study.epsilon),
             "DELTA": repr(self.study.delta),
         }
@@ -50,19 +63,15 @@ class Project:
 
 def write_project(project: Project, folder: Path) -> list[Path]:
     """Write everything into a new folder; returns what was written."""
-    if len(set(project.holders)) < len(project.holders) or not all(
-        _is_plain(holder) for holder in project.holders
-    ):
-        raise FederationError(
-            "holders need names that differ, of letters, digits, - and _: they name folders too"
-        )
+    _refuse_strange_names(project)
     _refuse_unrunnable(project)
     contents = _contents(project)
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise FederationError(
-            f"cannot make the folder {str(folder)!r}: {error.strerror}; choose one that does not exist yet"
+            f"cannot make the folder {str(folder)!r}: {error.strerror}; "
+            "choose one that does not exist yet"
         ) from None
     for name, text in contents.items():
         path = folder / name
@@ -71,16 +80,35 @@ def write_project(project: Project, folder: Path) -> list[Path]:
     return [folder / name for name in contents]
 
 
+def _refuse_strange_names(project: Project) -> None:
+    """Refuse names that would mean something else in a file of the project."""
+    plain = all(_HOLDER.fullmatch(holder) for holder in project.holders)
+    if not plain or len(set(project.holders)) < len(project.holders):
+        raise FederationError(
+            "holders need names that differ, of letters, digits, - and _: they name folders too"
+        )
+    for option, path in (("--prefix", project.prefix), ("--out", project.out)):
+        if _PATH.fullmatch(path) is None:
+            raise FederationError(f"{option} must be a path without spaces, quotes or signs")
+
+
 def _refuse_unrunnable(project: Project) -> None:
     """Find a study that no site could answer before anybody installs it."""
-    if project.study.scales_share is not None:
-        raise FederationError(
-            "a study of two stages is published by hand: run `tacit scales` first, and federate the study that it writes"
-        )
+    refuse_two_stages(project.study)
     agreed = project.study.secure_sum
     if agreed is not None and set(agreed.holders) != set(project.holders):
         raise FederationError(
-            f"the study's secure_sum is of {', '.join(agreed.holders)}: give --holder for just these"
+            f"the study's secure_sum is of {', '.join(agreed.holders)}: "
+            "give --holder for just these"
+        )
+
+
+def refuse_two_stages(study: Study) -> None:
+    """Refuse, before it is sent to anybody, a study whose scales must be found first."""
+    if study.scales_share is not None:
+        raise FederationError(
+            "a study of two stages is published by hand: run `tacit scales` first, "
+            "and federate the study that it writes"
         )
 
 
@@ -119,11 +147,6 @@ def _names() -> list[str]:
 
 
 def _filled(name: str, words: dict[str, str]) -> str:
+    """A template with its words filled in, all at once: no value is searched for words."""
     text = (files("tacit.federation") / "template" / name).read_text(encoding="utf-8")
-    for word, value in words.items():
-        text = text.replace(f"@{word}@", value)
-    return text
-
-
-def _is_plain(name: str) -> bool:
-    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return re.sub("@([A-Z]+)@", lambda word: words[word[1]], text)

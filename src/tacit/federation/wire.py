@@ -1,7 +1,8 @@
-"""What travels: a request holds a study, an answer holds a release or one of a fixed set of reasons, and nothing else.
+"""What travels: a request holds a study, an answer a release or one of a fixed set of reasons.
 
-A reason is chosen from a list that was written before there was data, so that no refusal can carry any. Reading is
-strict: a message with a field missing, extra, too long or of another type is refused.
+A reason is chosen from a list that was written before there was data, so that no refusal can carry
+any. Reading is strict: a message with a field missing, extra, too long or of another type is
+refused.
 """
 
 import re
@@ -15,7 +16,7 @@ from tacit.release.document import MOST_BYTES
 try:
     from flwr.app import ConfigRecord, RecordDict
 except ModuleNotFoundError:  # pragma: no cover
-    raise FederationError("a federation needs Flower: pip install 'tacit[flower]'") from None
+    raise FederationError("a federation needs Flower: pip install 'tacit-dp[flower]'") from None
 
 VERSION = 1
 MOST_STUDY_BYTES = 2**20
@@ -37,6 +38,7 @@ class Reason(StrEnum):
     COUNT = (
         "policy: this site asks for a least number of rows, and the study keeps that number private"
     )
+    PEERS = "policy: the study's keys of holders are not those that this site knows"
     ROWS = "policy: fewer rows than this site publishes about"
     WAITING = "waiting for approval"
     CROWDED = "waiting for approval: too many requests wait already"
@@ -50,7 +52,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site says to a study; `release` is a release's text, or a round's document in a secure sum, and else empty."""
+    """What a site says to a study.
+
+    `release` is a release's text, or a round's document in a secure sum, and else empty.
+    """
 
     state: State
     reason: Reason = Reason.NONE
@@ -77,7 +82,7 @@ ROUNDS: tuple[Round, ...] = ("keys", "shares", "masked", "agree", "unmask")
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a secure sum: for which study, in which session, and what the others said before (JSON)."""
+    """One round of a secure sum: study, session, and what the others said before (JSON)."""
 
     study: str
     session: str
@@ -97,14 +102,17 @@ def read_step(content: RecordDict) -> Step:
         "step",
         {"version": int, "study": str, "session": str, "round": str, "payload": str},
     )
-    study, session, name, payload = (
-        str(fields[field]) for field in ("study", "session", "round", "payload")
-    )
+    study = str(fields["study"])
+    session = str(fields["session"])
+    name = str(fields["round"])
+    payload = str(fields["payload"])
     if not re.fullmatch("[0-9a-f]{32}", session) or name not in ROUNDS:
         raise FederationError("step: its session or round is not one that can be")
-    if max(len(study), len(payload)) > MOST_BYTES:
-        raise FederationError(f"step: a study or payload is at most {MOST_BYTES // 2**20} MB long")
-    return Step(study, session, name, payload)
+    if len(study.encode(errors="replace")) > MOST_STUDY_BYTES:
+        raise FederationError(f"step: a study is at most {MOST_STUDY_BYTES // 2**20} MB long")
+    if len(payload) > MOST_BYTES:
+        raise FederationError(f"step: a payload is at most {MOST_BYTES // 2**20} MB long")
+    return Step(study=study, session=session, round=name, payload=payload)
 
 
 def record_of(answer: Answer) -> RecordDict:
@@ -125,7 +133,8 @@ def read_answer(content: RecordDict) -> Answer:
     fields = _fields(
         content, "answer", {"version": int, "state": str, "reason": str, "release": str}
     )
-    state, release = fields["state"], str(fields["release"])
+    state = fields["state"]
+    release = str(fields["release"])
     if len(release.encode(errors="replace")) > MOST_BYTES:
         raise FederationError(f"answer: a release is at most {MOST_BYTES // 2**20} MB long")
     if state not in {"released", "waiting", "refused"} or fields["reason"] not in set(Reason):

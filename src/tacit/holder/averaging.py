@@ -1,10 +1,12 @@
 r"""Averaging: rows dealt at random into groups of k, of which only the sums go on.
 
-A group's sum over √k is a row of the same regression, y = x'θ + e with the same residual variance, and nearly normal. The
-square root never appears: the statistics are sums of products, so the sums of whole numbers are multiplied and 1/k is left to the end.
+A group's sum over √k is a row of the same regression, y = x'θ + e with the same residual variance,
+and nearly normal. The square root never appears: the statistics are sums of products, so the sums
+of whole numbers are multiplied and 1/k is left to the end.
 
-Dealing is at random, by coins that nobody else sees, because which rows meet must not depend on the order of the table: in a sorted one,
-exchanging or removing a row would move all rows behind it into other groups (docs/privacy.md, "Averaging").
+Dealing is at random, by coins that nobody else sees, because which rows meet must not depend on the
+order of the table: in a sorted one, exchanging or removing a row would move all rows behind it into
+other groups (docs/privacy.md, "Averaging").
 """
 
 import secrets
@@ -23,7 +25,7 @@ Order = Callable[[int], NDArray[np.int64]]
 
 
 def secure_order(places: int) -> NDArray[np.int64]:
-    """A random order from the operating system's secure generator: that of as many random numbers, drawn anew if two are equal."""
+    """A random order: that of as many secure random numbers, drawn anew if two are equal."""
     while True:
         keys = np.frombuffer(secrets.token_bytes(8 * places), dtype=np.uint64)
         order = np.argsort(keys)
@@ -33,9 +35,10 @@ def secure_order(places: int) -> NDArray[np.int64]:
 
 
 def averaged(blocks: Iterable[Block], size: int, order: Order) -> Iterator[Block]:
-    """Sums of groups of `size` rows, the last of them perhaps fewer, in blocks whose products are exact.
+    """Sums of groups of `size` rows, in blocks whose products are exact; the last may be smaller.
 
-    A sum is at most `size` times as large as a row, so a block has `size`² times fewer columns. All rows are in memory meanwhile.
+    A sum is at most `size` times as large as a row, so a block has `size`² times fewer columns. All
+    rows are in memory meanwhile.
     """
     rows = np.hstack(
         [block.astype(np.int32) for block in blocks] or [np.zeros((0, 0), dtype=np.int32)]
@@ -56,5 +59,6 @@ def _sums(rows: NDArray[np.int32], size: int) -> Block:
 def refuse_pieces() -> NoReturn:
     """Refuse statistics that are not of rows dealt over the whole table."""
     raise TableError(
-        "release.average deals rows over the whole table, so it must be read in one piece: publish from files, or leave averaging out"
+        "release.average deals rows over the whole table, so it must be read in one piece: "
+        "publish from files, or leave averaging out"
     )

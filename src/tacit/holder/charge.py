@@ -1,4 +1,4 @@
-"""Charge: what publishing costs, and the order that keeps the promise: pay, durably, then make, store and hand out."""
+"""Charge: what publishing costs, and its order: pay, durably, then make, store and hand out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from tacit.errors import StudyError
-from tacit.holder.ledger import Charge, Ledger
+from tacit.holder.account import Charge
+from tacit.holder.ledger import Ledger
+from tacit.holder.ledger_file import canonical_name
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import check_sampler
 from tacit.privacy.scales import ScalesMechanism
 from tacit.privacy.sensitivity import Relation
 from tacit.records import now
-from tacit.release.document import Published
+from tacit.release.document import Published, Receipt
 from tacit.study import Study
 
 Signed = TypeVar("Signed", bound=Published)
@@ -33,7 +35,7 @@ def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMecha
     """What a release of the study costs, as the ledger will state it."""
     return Charge(
         id=0,
-        dataset=purpose.dataset,
+        dataset=canonical_name(purpose.dataset),
         study=study.name,
         study_hash=study.hash,
         holder=purpose.holder,
@@ -45,26 +47,50 @@ def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMecha
     )
 
 
+def charge_behind(release: Published, dataset: str) -> Charge:
+    """The charge that paid for a release, as the release tells it, for a ledger that lost it."""
+    stage = " (scales)" if release.kind == "release of scales" else ""
+    return Charge(
+        id=0,
+        dataset=canonical_name(dataset),
+        study=release.study.name + stage,
+        study_hash=release.study_hash + ("/scales" if stage else ""),
+        holder=release.holder,
+        epsilon=release.epsilon,
+        delta=release.delta,
+        mu=release.mu,
+        time=release.created,
+        release=release.to_json(),
+    )
+
+
 def paid(
     ledger: Ledger,
     charge: Charge,
     relation: Relation,
-    make: Callable[[], Made],
+    make: Callable[[Receipt], Made],
     text: Callable[[Made], str],
     *,
     again: bool = False,
+    new_dataset: bool = False,
     limit: tuple[float, float] | None = None,
 ) -> Made:
-    """What `make` makes, once it is paid for; its text is in the ledger before it is handed out."""
+    """What `make` makes of its receipt, once it is paid for.
+
+    Its text is in the ledger before it is handed out.
+    """
     check_sampler()
-    number = ledger.charge(charge, relation, again=again, limit=limit)
-    made = make()
-    ledger.record(number, text(made))
+    receipt = ledger.pay(charge, relation, again=again, new_dataset=new_dataset, limit=limit)
+    made = make(receipt)
+    ledger.record(receipt.charge, text(made))
     return made
 
 
 def signer_of(path: str | Path | None) -> Callable[[Signed], Signed]:
-    """What signs a release; the key is read here, so a wrong one is found before anything is paid."""
+    """What signs a release.
+
+    The key is read here, so a wrong one is found before anything is paid.
+    """
     if path is None:
         return lambda release: release
     from tacit.release.signature import (  # cryptography is needed for signed releases alone
@@ -80,7 +106,7 @@ def refuse_two_stages(study: Study) -> None:
     """Refuse a study whose scales must be found first."""
     if study.scales_share is not None:
         raise StudyError(
-            "this study has two stages (scales_share): publish with --stage scales, "
+            "this study has two stages (scales_share): publish its scales first, "
             "then publish for the study that `tacit scales` makes of all holders' scales"
         )
 

@@ -1,8 +1,9 @@
 r"""Rows as the study sees them: mapped to [−1, 1], shrunk into the ball, on a fixed-point grid.
 
-An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻¹⁸, no entry exceeds 4, and
-a block has at most 2¹³ rows, so a sum of products over a block is a whole number of at most 2⁵³: floating-point matrix
-multiplication computes it without any rounding, in any order, on any machine.
+An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻¹⁸, no
+entry exceeds 4, and a block has at most 2¹³ rows, so a sum of products over a block is a whole
+number of at most 2⁵³: floating-point matrix multiplication computes it without any rounding, in any
+order, on any machine. Where entries may be c times larger, blocks have c² times fewer rows.
 """
 
 from collections.abc import Iterator
@@ -16,15 +17,15 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.rows.design import Block, Design
 from tacit.study import Study
+from tacit.study.form import LARGEST_ENTRY
 from tacit.study.grid import GRID, GRID_BITS
-from tacit.study.study import LARGEST_ENTRY
 
 BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 
 
 @dataclass
 class Diagnostics:
-    """What the holder alone may see: how many values were clamped or missing, and how many rows shrunk."""
+    """What the holder alone may see: how many values were clamped or missing, and rows shrunk."""
 
     rows: int = 0
     shrunk: int = 0
@@ -37,29 +38,31 @@ class Diagnostics:
 
 
 class Encoder:
-    """Turns record batches into blocks of encoded rows; `diagnostics`, if given, is counted up on the way."""
+    """Turns record batches into blocks of encoded rows, and counts up `diagnostics` if given."""
 
     def __init__(self, study: Study, diagnostics: Diagnostics | None = None) -> None:
         self.study = study
         self.diagnostics = diagnostics
         on_outside = None if diagnostics is None else diagnostics.count_clamped
         self._design = Design(study, response=True, unit=GRID, on_outside=on_outside)
-        # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short of the radius.
+        # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short
+        # of the radius.
         self._radius = (
             None
             if study.row_radius >= study.longest_row
             else study.row_radius * GRID - np.sqrt(study.d)
         )
         self._bound = np.floor(study.response_bound * GRID)
+        self._block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / study.largest_entry) ** 2)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        return map(self._encode, self._design.blocks(batch, BLOCK_ROWS))
+        return map(self._encode, self._design.blocks(batch, self._block_rows))
 
     def _encode(self, block: Block) -> Block:
         """Shrink and round at most 2¹³ rows, in place."""
         x, y = block[:-1], block[-1]
-        squares = np.einsum("ij,ij->j", x, x)
+        squares = _squared_norms(x)
         self._shrink(block, squares)
         np.clip(y, -self._bound, self._bound, out=y)
         np.rint(block, out=block)
@@ -78,7 +81,7 @@ class Encoder:
         block *= self._radius / np.maximum(norms, self._radius)
 
     def _blank_incomplete(self, block: Block, incomplete: NDArray[np.bool_]) -> None:
-        """A row with a missing value becomes the zero row: it stays a row, and adds nothing to any sum."""
+        """A row with a missing value becomes the zero row, which adds nothing to any sum."""
         if not incomplete.any():
             return
         if self.study.missing == "refuse":
@@ -88,8 +91,22 @@ class Encoder:
         block[:, incomplete] = 0.0
 
 
+def _squared_norms(x: Block) -> NDArray[np.float64]:
+    """Σx² of each row, column after column: the same bits whichever rows stand beside it.
+
+    A library's own sum may add in another order for a block of another size.
+    """
+    total = np.zeros(x.shape[1])
+    square = np.empty(x.shape[1])
+    for column in x:
+        np.multiply(column, column, out=square)
+        total += square
+    return total
+
+
 def refuse_missing() -> NoReturn:
     """Refuse a table with missing values where the study says so."""
     raise TableError(
-        'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the study'
+        'the table has missing values: fill them, or agree on missing = "drop" or "impute" in the '
+        "study"
     )

@@ -1,128 +1,48 @@
 """Ledger: the holder's own durable record of what was spent on which data set.
 
-A charge is committed to disk before any noise is drawn, so a crash never overspends the budget; the release is stored
-beside its charge before it is handed out, so it can be exported again for free. A charge without a release therefore
-means that nothing left the house: publishing the study once more finishes it, at no further cost. SQLite's locks make
-the check and the charge one step, however many processes publish at once.
+A charge is committed to disk before any noise is drawn, so a crash never overspends the budget;
+the release is stored beside its charge before it is handed out, so it can be exported again for
+free. A charge without a release therefore means that nothing left the house: publishing the study
+once more finishes it, at no further cost. SQLite's locks make the check and the charge one step,
+however many processes publish at once. Charges are a hash chain (chain.py), so a ledger that was
+changed or put back from an older copy is noticed.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from tacit.errors import BudgetError, LedgerError
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, compose, epsilon_of, mu_of, remaining
+from tacit.errors import LedgerError
+from tacit.holder import refusals
+from tacit.holder.account import (
+    Account,
+    Charge,
+    account_of,
+    change_limit,
+    insert_limit,
+    interrupted_charge,
+    length,
+    reaches,
+    receipt_of,
+    write_charge,
+)
+from tacit.holder.chain import Mark, Witness
+from tacit.holder.ledger_file import canonical_name, last_head, mark_of, open_tables
+from tacit.privacy import account as arithmetic
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, mu_of
 from tacit.privacy.sensitivity import Relation
-
-_APPLICATION = 0x7AC17
-_SCHEMA = """
-CREATE TABLE dataset (
-    name TEXT PRIMARY KEY,
-    relation TEXT,
-    epsilon REAL NOT NULL,
-    delta REAL NOT NULL
-) STRICT;
-CREATE TABLE charge (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    dataset TEXT NOT NULL REFERENCES dataset (name),
-    study TEXT NOT NULL,
-    study_hash TEXT NOT NULL,
-    holder TEXT NOT NULL,
-    epsilon REAL NOT NULL,
-    delta REAL NOT NULL,
-    mu REAL NOT NULL,
-    time TEXT NOT NULL,
-    release TEXT
-) STRICT;
-"""
-_STREAMS = """
-CREATE TABLE IF NOT EXISTS stream (
-    charge INTEGER PRIMARY KEY REFERENCES charge (id),
-    id TEXT NOT NULL UNIQUE,
-    batch_rows INTEGER NOT NULL,
-    batches_per_person INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    taken INTEGER NOT NULL,
-    position INTEGER
-) STRICT;
-CREATE TABLE IF NOT EXISTS batch (
-    charge INTEGER NOT NULL REFERENCES stream (charge),
-    number INTEGER NOT NULL,
-    first_row INTEGER NOT NULL,
-    last_row INTEGER NOT NULL,
-    time TEXT NOT NULL,
-    entry TEXT,
-    PRIMARY KEY (charge, number)
-) STRICT;
-"""
-"""Added to a ledger of any age when it is opened: one charge pays for a whole stream, and each batch is there once."""
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One entry: what was spent, for which study, and the release if it was made; a stream's has `batches` published so far."""
-
-    id: int
-    dataset: str
-    study: str
-    study_hash: str
-    holder: str
-    epsilon: float
-    delta: float
-    mu: float
-    time: str
-    release: str | None
-    batches: int | None = None
-
-
-@dataclass(frozen=True)
-class Account:
-    """State of one data set: its limit and all charges, composed exactly."""
-
-    dataset: str
-    relation: Relation | None
-    epsilon: float
-    delta: float
-    charges: tuple[Charge, ...]
-
-    @property
-    def limit(self) -> float:
-        """The limit as μ."""
-        return mu_of(self.epsilon, self.delta)
-
-    @property
-    def spent(self) -> float:
-        """All charges as one μ."""
-        return compose(charge.mu for charge in self.charges)
-
-    @property
-    def epsilon_spent(self) -> float:
-        """ε of all charges together, at the limit's δ."""
-        return epsilon_of(self.spent, self.delta) if self.charges else 0.0
-
-    @property
-    def epsilon_left(self) -> float:
-        """ε of the largest release that still fits, at the limit's δ."""
-        left = remaining(self.limit, self.spent)
-        return min(epsilon_of(left, self.delta), self.epsilon) if left > 0 else 0.0
-
-    def admits(self, mu: float) -> bool:
-        """Whether one more charge stays within the limit."""
-        return compose([*(charge.mu for charge in self.charges), mu]) <= self.limit
+from tacit.release.document import Receipt
 
 
 def default_path() -> Path:
-    """Where a holder's ledger is unless said otherwise: one place per user, so that budgets are not split by folder."""
+    """One ledger per user unless said otherwise, so that budgets are not split by folder."""
     if path := os.environ.get("TACIT_LEDGER"):
         return Path(path)
-    return (
-        Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
-        / "tacit"
-        / "ledger.db"
-    )
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+    return home / "tacit" / "ledger.db"
 
 
 class Ledger:
@@ -136,53 +56,67 @@ class Ledger:
         """The ledger itself, or the one in that file."""
         return place if isinstance(place, Ledger) else cls(place)
 
+    # Limits.
+
     def set_limit(self, dataset: str, epsilon: float, delta: float) -> Account:
-        """Fix the most that may ever be spent on a data set; refuses a limit below what is spent already."""
-        if not (
-            EPSILON_RANGE[0] <= epsilon <= EPSILON_RANGE[1]
-            and DELTA_RANGE[0] <= delta <= DELTA_RANGE[1]
-        ):
+        """Fix the most that may ever be spent on a data set.
+
+        Refuses a limit below what is spent already.
+        """
+        if not arithmetic.is_limit(epsilon, delta):
             raise LedgerError(
                 f"a limit needs epsilon in {EPSILON_RANGE} and delta in {DELTA_RANGE}"
             )
+        dataset = canonical_name(dataset)
         with self.transaction() as database:
-            _insert_limit(database, dataset, epsilon, delta)
-            database.execute(
-                "UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?",
-                (epsilon, delta, dataset),
-            )
-            account = _account(database, dataset)
+            insert_limit(database, dataset, epsilon, delta)
+            change_limit(database, dataset, epsilon, delta)
+            account = account_of(database, dataset)
             if account.spent > account.limit:
                 raise LedgerError(
-                    f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} at delta = {delta:g}: "
-                    "the limit cannot be lower"
+                    f"data set {dataset!r} has already spent epsilon = {account.epsilon_spent:.6g} "
+                    f"at delta = {delta:g}: the limit cannot be lower"
                 )
         return account
 
-    def charge(
+    def cap(self, dataset: str, epsilon: float, delta: float) -> None:
+        """Lower a data set's limit to this where it is higher.
+
+        A limit that is lower stays as it is.
+        """
+        dataset = canonical_name(dataset)
+        with self.transaction() as database:
+            insert_limit(database, dataset, epsilon, delta)
+            if account_of(database, dataset).limit > mu_of(epsilon, delta):
+                change_limit(database, dataset, epsilon, delta)
+
+    # Charges.
+
+    def pay(
         self,
         charge: Charge,
         relation: Relation,
         *,
         again: bool = False,
+        new_dataset: bool = False,
         limit: tuple[float, float] | None = None,
-    ) -> int:
-        """Write a charge durably, if the limit admits it, and return its number.
+    ) -> Receipt:
+        """Write a charge durably, if the limit admits it, and give its receipt.
 
-        A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). The same study is not published
-        twice from a data set unless `again` says that a second, separately paid release is wanted. A charge for the same that
-        was interrupted before its release was stored is finished instead: its number is returned.
+        A data set with no limit yet gets `limit` as its own, or else the first charge's (ε, δ). A
+        name that the ledger does not know yet, beside others, must be said to be a `new_dataset`.
+        The same study is not published twice from a data set unless `again` says that a second,
+        separately paid release is wanted. A charge for the same that was interrupted before its
+        release was stored is finished instead: its receipt is given.
         """
-        with self.transaction() as database:
-            _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
-            interrupted = (
-                None if again else _interrupted(_account(database, charge.dataset), charge)
-            )
-            return (
-                insert_charge(database, charge, relation, again=again, limit=limit)
-                if interrupted is None
-                else interrupted
-            )
+        charge = replace(charge, dataset=canonical_name(charge.dataset))
+        with self.charging() as database:
+            number = None if again else interrupted_charge(database, charge)
+            if number is None:
+                number = insert_charge(
+                    database, charge, relation, again=again, new_dataset=new_dataset, limit=limit
+                )
+            return receipt_of(database, number)
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""
@@ -193,76 +127,106 @@ class Ledger:
             if cursor.rowcount != 1:
                 raise LedgerError(f"the ledger has no charge {number} that waits for its release")
 
+    def receipt(self, number: int) -> Receipt:
+        """What a release states of the charge that paid for it."""
+        with self.transaction(checked=False) as database:
+            return receipt_of(database, number)
+
+    def mend(
+        self, charges: Sequence[Charge], relation: Relation, *, accept_loss: bool = False
+    ) -> Mark:
+        """Enter charges that a ledger put back from an older copy lacks, and go on from there.
+
+        What is still missing then is refused unless `accept_loss`: nobody knows what it spent.
+        """
+        with self.transaction() as database:
+            for charge in charges:
+                named = replace(charge, dataset=canonical_name(charge.dataset))
+                insert_limit(database, named.dataset, named.epsilon, named.delta)
+                _refuse_mixed(account_of(database, named.dataset), relation)
+                write_charge(database, named, relation)
+            mark = mark_of(database, self.path)
+            witness = Witness(self.path)
+            known = witness.read()
+            if known is not None and known.charges > mark.charges and not accept_loss:
+                raise LedgerError(refusals.still_missing(self.path, known.charges - mark.charges))
+        witness.replace(mark)
+        return mark
+
+    # Reading.
+
     def accounts(self) -> list[Account]:
         """Every data set with its charges."""
-        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
+        if not self.exists():
             raise LedgerError(
-                f"there is no ledger at {str(self.path)!r}: publishing or `tacit ledger limit` makes one"
+                f"there is no ledger at {str(self.path)!r}: "
+                "publishing or `tacit ledger limit` makes one"
             )
         with self.transaction() as database:
-            return [
-                _account(database, name)
-                for (name,) in database.execute("SELECT name FROM dataset ORDER BY name").fetchall()
-            ]
+            names = database.execute("SELECT name FROM dataset ORDER BY name").fetchall()
+            return [account_of(database, name) for (name,) in names]
 
-    def cap(self, dataset: str, epsilon: float, delta: float) -> None:
-        """Lower a data set's limit to this where it is higher; a limit that is lower stays as it is."""
-        with self.transaction() as database:
-            _insert_limit(database, dataset, epsilon, delta)
-            if _account(database, dataset).limit > mu_of(epsilon, delta):
-                database.execute(
-                    "UPDATE dataset SET epsilon = ?, delta = ? WHERE name = ?",
-                    (epsilon, delta, dataset),
-                )
+    def paying(self, dataset: str | None) -> str:
+        """The data set that pays: the one named, else the only one there is, else `default`."""
+        if dataset is not None:
+            return canonical_name(dataset)
+        names = self.datasets()
+        return names[0] if len(names) == 1 else "default"
+
+    def datasets(self) -> list[str]:
+        """Names of the data sets that have a limit or a charge."""
+        return [account.dataset for account in self.accounts()] if self.exists() else []
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return os.path.exists(self.path)  # noqa: PTH110  (pathlib raises where a folder is closed)
 
     def released(self, dataset: str, study_hash: str) -> str | None:
         """The latest release of a study from a data set, if there is one."""
-        if not os.path.exists(self.path):  # noqa: PTH110  (pathlib raises where a folder may not be entered)
+        if not self.exists():
             return None
-        found = [
-            charge
+        dataset = canonical_name(dataset)
+        texts = [
+            charge.release
             for account in self.accounts()
             if account.dataset == dataset
             for charge in account.charges
+            if charge.study_hash == study_hash and charge.release
         ]
-        return next(
-            (
-                charge.release
-                for charge in reversed(found)
-                if charge.study_hash == study_hash and charge.release
-            ),
-            None,
-        )
+        return texts[-1] if texts else None
 
     def release(self, number: int) -> str:
-        """The stored release of a charge, or the log of a stream's, to hand out again at no cost."""
-        for account in self.accounts():
-            for charge in account.charges:
-                if charge.id == number:
-                    if charge.batches is not None:
-                        return "".join(self.entries(number))
-                    if charge.release is None:
-                        raise LedgerError(
-                            f"charge {number} has no release: publishing was interrupted after it was paid; "
-                            "publish the study again, which finishes it at no further cost"
-                        )
-                    return charge.release
-        raise LedgerError(f"the ledger has no charge {number}: `tacit ledger show` lists them")
+        """The stored release of a charge, or a stream's log, to hand out again at no cost."""
+        every = (charge for account in self.accounts() for charge in account.charges)
+        charge = next((charge for charge in every if charge.id == number), None)
+        if charge is None:
+            raise LedgerError(f"the ledger has no charge {number}: `tacit ledger show` lists them")
+        if charge.batches is not None:
+            return "".join(self.entries(number))
+        if charge.release is None:
+            raise LedgerError(
+                f"charge {number} has no release: publishing was interrupted after it was paid; "
+                "publish the study again, which finishes it at no further cost"
+            )
+        return charge.release
 
     def entries(self, number: int) -> list[str]:
         """The log of the stream that a charge paid for, line by line."""
         with self.transaction(checked=False) as database:
-            found = database.execute(
+            rows = database.execute(
                 "SELECT entry FROM batch WHERE charge = ? AND entry IS NOT NULL ORDER BY number",
                 (number,),
             )
-            return [entry for (entry,) in found]
+            return [entry for (entry,) in rows]
+
+    # Steps.
 
     @contextmanager
     def transaction(self, *, checked: bool = True) -> Iterator[sqlite3.Connection]:
         """One serialised step: all of it is on disk when the block ends, or none.
 
-        The whole file is checked for damage first; a run that takes many steps checks it at its first one alone.
+        The whole file is checked for damage first; a run that takes many steps checks it at its
+        first one alone.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -270,7 +234,7 @@ class Ledger:
                 database.execute("PRAGMA synchronous = EXTRA")
                 database.execute("BEGIN IMMEDIATE")
                 try:
-                    _open_schema(database, self.path, checked=checked)
+                    open_tables(database, self.path, checked=checked)
                     yield database
                     database.execute("COMMIT")
                 except BaseException:
@@ -278,33 +242,23 @@ class Ledger:
                         database.execute("ROLLBACK")
                     raise
         except (sqlite3.Error, OSError, ValueError) as error:
-            reason = "".join(
-                letter if letter.isprintable() else " " for letter in str(error)[:200]
-            )  # SQLite quotes what is damaged
-            raise LedgerError(f"the ledger {str(self.path)!r} cannot be used: {reason}") from None
+            raise LedgerError(refusals.unusable(self.path, error)) from None
 
+    @contextmanager
+    def charging(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that may add a charge.
 
-def _open_schema(database: sqlite3.Connection, path: Path, *, checked: bool) -> None:
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    if application == _APPLICATION:
-        if checked and database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-            raise LedgerError(
-                f"the ledger {str(path)!r} is damaged, so what was spent is not certain: restore it from a backup"
-            )
-        _make(database, _STREAMS)
-        return
-    if (
-        database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
-        or application != 0
-    ):
-        raise LedgerError(f"{str(path)!r} is a database, but not a Tacit ledger")
-    _make(database, _SCHEMA + _STREAMS)
-    database.execute(f"PRAGMA application_id = {_APPLICATION}")
-
-
-def _make(database: sqlite3.Connection, tables: str) -> None:
-    for statement in tables.split(";")[:-1]:
-        database.execute(statement)
+        A ledger that is older than its witness is refused; afterwards the witness knows of the
+        charge.
+        """
+        witness = Witness(self.path)
+        with self.transaction() as database:
+            known = witness.read()
+            if known is not None and not reaches(database, known):
+                raise LedgerError(refusals.older_copy(self.path))
+            yield database
+            mark = Mark(charges=length(database), head=last_head(database))
+        witness.write(mark)
 
 
 def insert_charge(
@@ -313,93 +267,45 @@ def insert_charge(
     relation: Relation,
     *,
     again: bool = False,
+    new_dataset: bool = False,
     limit: tuple[float, float] | None = None,
 ) -> int:
     """Check a charge against the limit and write it, inside a transaction; returns its number."""
-    _insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
-    account = _account(database, charge.dataset)
+    if not new_dataset:
+        _refuse_other_name(database, charge)
+    insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
+    account = account_of(database, charge.dataset)
     _refuse_mixed(account, relation)
     if not again:
         _refuse_repeated(account, charge.study_hash)
     if not account.admits(charge.mu):
-        raise BudgetError(_too_much(account, charge))
-    database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
-    fields = (
-        charge.dataset,
-        charge.study,
-        charge.study_hash,
-        charge.holder,
-        charge.epsilon,
-        charge.delta,
-        charge.mu,
-        charge.time,
-    )
-    cursor = database.execute(
-        "INSERT INTO charge (dataset, study, study_hash, holder, epsilon, delta, mu, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        fields,
-    )
-    if cursor.lastrowid is None:
-        raise LedgerError("the ledger did not number the charge")
-    return cursor.lastrowid
+        raise refusals.too_much(account, charge.epsilon, charge.delta)
+    return write_charge(database, charge, relation)
 
 
-def _insert_limit(database: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
-    database.execute(
-        "INSERT OR IGNORE INTO dataset (name, epsilon, delta) VALUES (?, ?, ?)",
-        (dataset, epsilon, delta),
-    )
-
-
-def _account(database: sqlite3.Connection, dataset: str) -> Account:
-    name, relation, epsilon, delta = database.execute(
-        "SELECT name, relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)
+def _refuse_other_name(database: sqlite3.Connection, charge: Charge) -> None:
+    """Refuse a second name for what may be the same persons."""
+    rows = database.execute("SELECT name FROM dataset ORDER BY name").fetchall()
+    names = [name for (name,) in rows]
+    if names and charge.dataset not in names:
+        raise refusals.unknown_dataset(charge.dataset, names)
+    other = database.execute(
+        "SELECT dataset FROM charge WHERE study_hash = ? AND holder = ? AND dataset <> ?",
+        (charge.study_hash, charge.holder, charge.dataset),
     ).fetchone()
-    batches = "(SELECT count(entry) FROM stream LEFT JOIN batch USING (charge) WHERE charge = charge.id GROUP BY stream.charge)"
-    rows = database.execute(
-        f"SELECT id, dataset, study, study_hash, holder, epsilon, delta, mu, time, release, {batches} "
-        "FROM charge WHERE dataset = ? ORDER BY id",
-        (dataset,),
-    )
-    return Account(name, relation, epsilon, delta, tuple(Charge(*fields) for fields in rows))
+    if other is not None:
+        raise refusals.other_dataset(charge.dataset, other[0])
 
 
 def _refuse_mixed(account: Account, relation: Relation) -> None:
-    if account.relation not in (None, relation):
+    if account.mixes(relation):
         raise LedgerError(
-            f"data set {account.dataset!r} was charged under {account.relation}: {relation} cannot be added up with it"
+            f"data set {account.dataset!r} was charged under {account.relation}: "
+            f"{relation} cannot be added up with it"
         )
 
 
 def _refuse_repeated(account: Account, study_hash: str) -> None:
     for charge in account.charges:
-        if charge.study_hash == study_hash and (
-            charge.release is not None or charge.batches is not None
-        ):
-            raise LedgerError(
-                f"this study was published from data set {account.dataset!r} already, as charge {charge.id}: "
-                f"`tacit ledger export {charge.id}` gives that release again for free, and --again pays for a new one"
-            )
-
-
-def _interrupted(account: Account, charge: Charge) -> int | None:
-    """An earlier charge for just this whose release was never stored, and so never left; a stream's is no such charge."""
-    same = [earlier for earlier in account.charges if earlier.study_hash == charge.study_hash]
-    if any(earlier.release is not None or earlier.batches is not None for earlier in same):
-        return None
-    paid = (charge.holder, charge.epsilon, charge.delta, charge.mu)
-    return next(
-        (
-            earlier.id
-            for earlier in same
-            if (earlier.holder, earlier.epsilon, earlier.delta, earlier.mu) == paid
-        ),
-        None,
-    )
-
-
-def _too_much(account: Account, charge: Charge) -> str:
-    return (
-        f"publishing needs epsilon = {charge.epsilon:g} at delta = {charge.delta:g}, but data set {account.dataset!r} has "
-        f"epsilon = {account.epsilon_left:.4g} at delta = {account.delta:g} left of its limit {account.epsilon:g}: "
-        "nothing was published; lower --epsilon, or raise the limit with `tacit ledger limit`"
-    )
+        if charge.study_hash == study_hash and charge.is_used:
+            raise refusals.repeated(account.dataset, charge.id)

@@ -1,6 +1,8 @@
-"""Perturb: where noise is added. Exact sums are rounded to the mechanism's lattice, and noise is added there."""
+"""Perturb: where noise is added, to exact sums rounded to the mechanism's lattice."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
@@ -9,8 +11,8 @@ from tacit.holder.averaging import refuse_pieces
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import STEP_BITS, Statistics
 from tacit.privacy.layout import PartName
-from tacit.privacy.mechanism import Mechanism
-from tacit.privacy.noise import Sampler, sampler_name, secure_noise
+from tacit.privacy.mechanism import Mechanism, lattice_for
+from tacit.privacy.noise import Sampler, rehearsal, sampler_name, secure_noise
 from tacit.release import Release
 from tacit.study import Study
 
@@ -22,7 +24,7 @@ SEEDED = "seeded pseudo-random noise: protects nobody"
 def privatise(
     study: Study, statistics: Statistics, purpose: Purpose, sampler: Sampler | None = None
 ) -> Release:
-    """Add the mechanism's noise. A `sampler` other than the secure one marks the release as simulated."""
+    """Add the mechanism's noise; any `sampler` but the secure one makes it a simulated release."""
     refuse_unpublishable(study, statistics)
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
     return Release.of(
@@ -36,13 +38,19 @@ def privatise(
     )
 
 
+def rehearse(study: Study, purpose: Purpose) -> Release:
+    """A release of no rows and no noise, to throw away: what can fail fails before it is paid."""
+    nothing = replace(Statistics.zero(study.d), average=study.release.average)
+    return privatise(study, nothing, purpose, rehearsal)
+
+
 def drawn_by(sampler: Sampler | None) -> str:
     """What draws the noise, as a release states it."""
     return sampler_name() if sampler is None else SEEDED
 
 
 def noisy_steps(statistics: Statistics, mechanism: Mechanism, sampler: Sampler) -> list[int]:
-    """Every published number with its noise, in whole lattice steps and in the order of the mechanism's layout."""
+    """Every published number with its noise, in whole lattice steps and in the layout's order."""
     layout = mechanism.layout
     values = layout.joined(_parts(statistics, eigenvalue=layout.eigenvalue))
     sds = layout.each(mechanism.noise.by_part())
@@ -52,12 +60,20 @@ def noisy_steps(statistics: Statistics, mechanism: Mechanism, sampler: Sampler) 
 def perturb(
     values: Sequence[int], sds: Sequence[float], lattice: int, sampler: Sampler, average: int = 1
 ) -> list[int]:
-    """Round whole steps of 2⁻³⁶/`average` to the lattice and add noise there."""
-    noise = sampler(sds, lattice)
-    return [
-        to_lattice(value, lattice, average) + step
-        for value, step in zip(values, noise, strict=True)
-    ]
+    """Round whole steps of 2⁻³⁶/`average` to the lattice and add noise there.
+
+    Numbers with far larger noise than others are rounded to a coarser lattice inside it.
+    """
+    noisy: list[int] = []
+    entries = zip(values, sds, strict=True)
+    for own, group in groupby(entries, lambda entry: lattice_for(entry[1], lattice)):
+        alike = list(group)
+        noise = sampler([sd for _, sd in alike], own)
+        noisy += [
+            (to_lattice(value, own, average) + step) << (own - lattice)
+            for (value, _), step in zip(alike, noise, strict=True)
+        ]
+    return noisy
 
 
 def to_lattice(value: int, lattice: int, average: int) -> int:
@@ -72,14 +88,15 @@ def refuse_unpublishable(study: Study, statistics: Statistics) -> None:
     """Refuse statistics that the study's mechanism was not proven for."""
     if study.release.smallest_eigenvalue and statistics.n > MOST_ROWS_FOR_EIGENVALUE:
         raise TableError(
-            "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of the study"
+            "smallest_eigenvalue is published for tables of at most 2**28 rows: leave it out of "
+            "the study"
         )
     if statistics.average != study.release.average:
         refuse_pieces()
 
 
 def _parts(statistics: Statistics, *, eigenvalue: bool) -> dict[PartName, list[int]]:
-    """Exact values of every part that may be published, in whole steps of 2⁻³⁶/k where k rows are averaged."""
+    """Exact values of every part, in whole steps of 2⁻³⁶, or 2⁻³⁶/k where k rows are averaged."""
     gram = statistics.gram
     d = len(gram) - 1
     return {

@@ -1,61 +1,127 @@
 """Publish: from a table to a release, charged before it exists."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from tacit.errors import TableError
+from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, paid, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
-from tacit.holder.perturb import privatise, refuse_unpublishable
+from tacit.holder.perturb import privatise, refuse_unpublishable, rehearse
 from tacit.holder.statistics import STATISTICS, Statistics
-from tacit.holder.tally import total_of
+from tacit.holder.tally import Tally, total_of
 from tacit.release import Release
-from tacit.release.document import check_holder
+from tacit.release.document import Published, check_holder
 from tacit.study import Study
 
-
-def publish(
-    study: Study,
-    table: object,
-    *,
-    holder: str,
-    ledger: Ledger | str | Path,
-    dataset: str = "default",
-    epsilon: float | None = None,
-    delta: float | None = None,
-    key: str | Path | None = None,
-    again: bool = False,
-    diagnostics: Diagnostics | None = None,
-    on_rows: Callable[[int], None] = lambda _rows: None,
-) -> Release:
-    """Publish a table's statistics under the study's guarantee.
-
-    The ledger is charged, durably, after the table was read and before any noise is drawn. `epsilon` and `delta`
-    may be smaller than the study's. `key` is the path of a private key to sign with.
-    """
-    refuse_two_stages(study)
-    refuse_sum(study)
-    sign = signer_of(key)
-    check_holder(holder)
-    purpose = Purpose(holder, dataset, epsilon, delta)
-    charge = charge_of(study, purpose, study.mechanism(epsilon, delta))
-    statistics = total_of(STATISTICS, study, table, diagnostics=diagnostics, on_rows=on_rows)
-    _refuse_empty(study, statistics)
-    refuse_unpublishable(study, statistics)
-    return paid(
-        Ledger.at(ledger),
-        charge,
-        study.relation,
-        lambda: sign(privatise(study, statistics, purpose)),
-        Release.to_json,
-        again=again,
-    )
+Total = TypeVar("Total")
+Document = TypeVar("Document", bound=Published)
 
 
-def _refuse_empty(study: Study, statistics: Statistics) -> None:
-    """Only where the number of rows is public: else a refusal would tell it."""
-    if statistics.n == 0 and study.count in {"exact", "public"}:
-        raise TableError(
-            "the table has no row: nothing was published or paid; check the files or the query"
+class Stage(ABC, Generic[Total, Document]):
+    """What is published of a table for a study: how rows add up, what it costs, what it becomes."""
+
+    tally: Tally[Total]
+
+    @abstractmethod
+    def charge(self, study: Study, purpose: Purpose) -> Charge:
+        """What publishing costs; a study that has no such stage is refused."""
+
+    @abstractmethod
+    def limit(self, study: Study) -> tuple[float, float] | None:
+        """The limit, (ε, δ), that a data set without one gets; None: what is charged."""
+
+    @abstractmethod
+    def check(self, study: Study, total: Total) -> None:
+        """Refuse a total that cannot be published."""
+
+    @abstractmethod
+    def rehearse(self, study: Study, purpose: Purpose) -> Document:
+        """The document of no rows and no noise, which is thrown away.
+
+        Whatever can fail in making one fails here, before anything is paid.
+        """
+
+    @abstractmethod
+    def privatise(self, study: Study, total: Total, purpose: Purpose) -> Document:
+        """The document, with its noise."""
+
+    def publish(
+        self,
+        study: Study,
+        table: object,
+        *,
+        holder: str,
+        ledger: Ledger | str | Path,
+        dataset: str = "default",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        key: str | Path | None = None,
+        again: bool = False,
+        new_dataset: bool = False,
+        diagnostics: Diagnostics | None = None,
+        on_rows: Callable[[int], None] = lambda _rows: None,
+    ) -> Document:
+        """Publish what this stage tells of a table, under the study's guarantee.
+
+        The ledger is charged, durably, after the table was read and before any noise is drawn.
+        `epsilon` and `delta` may be smaller than the study's. `key` is the path of a private key to
+        sign with. `again` pays for the same study once more; `new_dataset` says that a name new to
+        the ledger is of other persons.
+        """
+        sign = signer_of(key)
+        check_holder(holder)
+        purpose = Purpose(holder, dataset, epsilon, delta)
+        charge = self.charge(study, purpose)
+        sign(self.rehearse(study, purpose)).to_json()
+        total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
+        self.check(study, total)
+        return paid(
+            Ledger.at(ledger),
+            charge,
+            study.relation,
+            lambda receipt: sign(self.privatise(study, total, purpose).paid_by(receipt)),
+            lambda document: document.to_json(),
+            again=again,
+            new_dataset=new_dataset,
+            limit=self.limit(study),
         )
+
+
+class StatisticsStage(Stage[Statistics, Release]):
+    """The statistics themselves: the only stage, or the second after the private scales."""
+
+    tally = STATISTICS
+
+    def charge(self, study: Study, purpose: Purpose) -> Charge:
+        """What one release costs."""
+        refuse_two_stages(study)
+        refuse_sum(study)
+        return charge_of(study, purpose, study.mechanism(purpose.epsilon, purpose.delta))
+
+    def limit(self, study: Study) -> None:  # noqa: ARG002
+        """What is charged."""
+        return
+
+    def check(self, study: Study, total: Statistics) -> None:
+        """Refuse no rows, where their number is public: else a refusal would tell it."""
+        if total.n == 0 and study.count in {"exact", "public"}:
+            raise TableError(
+                "the table has no row: nothing was published or paid; check the files or the query"
+            )
+        refuse_unpublishable(study, total)
+
+    def rehearse(self, study: Study, purpose: Purpose) -> Release:
+        """A release of no rows."""
+        return rehearse(study, purpose)
+
+    def privatise(self, study: Study, total: Statistics, purpose: Purpose) -> Release:
+        """The statistics with the mechanism's noise."""
+        return privatise(study, total, purpose)
+
+
+publish = StatisticsStage().publish
+"""Publish a table's statistics under the study's guarantee, charged before any noise is drawn."""

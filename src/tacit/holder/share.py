@@ -1,7 +1,8 @@
-"""A holder's share in a secure sum: its statistics with part of the noise, which leave the house masked and in no other way.
+"""A holder's share in a secure sum: statistics with part of the noise, which leave masked only.
 
-A share by itself has too little noise to be published. It is sealed, by whoever knows the masks, before it is stored in the
-ledger or handed out; the guarantee is that of the sum (docs/privacy.md, "Secure sum").
+A share by itself has too little noise to be published. It is sealed, by whoever knows the masks,
+before it is stored in the ledger or handed out; the guarantee is that of the sum (docs/privacy.md,
+"Secure sum").
 """
 
 from collections.abc import Callable
@@ -11,13 +12,14 @@ from tacit.errors import StudyError
 from tacit.holder.charge import Purpose, charge_of, paid
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import noisy_steps
-from tacit.holder.statistics import statistics_of
-from tacit.privacy.noise import secure_noise
+from tacit.holder.statistics import Statistics, statistics_of
+from tacit.privacy.noise import rehearsal, secure_noise
+from tacit.release.document import Receipt
 from tacit.rows.table import table_of
 from tacit.study import Study
 
 Seal = Callable[[list[int]], str]
-"""Masks a share: whole lattice steps, and at their end the exact number of rows where the study publishes that."""
+"""Masks a share: whole lattice steps, then the number of rows where the study publishes it."""
 
 
 def publish_share(
@@ -30,10 +32,10 @@ def publish_share(
     dataset: str,
     session: str,
 ) -> str:
-    """The sealed share of a table in one session of a secure sum, charged, durably, before any noise is drawn.
+    """The sealed share of a table in one session of a secure sum, charged before noise is drawn.
 
-    Each session is charged by itself, since two sums over different holders tell more than one. Asked again for the same session
-    it gives what was stored, at no cost.
+    Each session is charged by itself, since two sums over different holders tell more than one.
+    Asked again for the same session it gives what was stored, at no cost.
     """
     if study.secure_sum is None or holder not in study.secure_sum.holders:
         raise StudyError(f"the study has no secure_sum in which {holder!r} takes part")
@@ -42,10 +44,12 @@ def publish_share(
         return stored
     charge = charge_of(study, Purpose(holder, dataset), study.mechanism())
     charge = replace(charge, study=f"{study.name} (sum)", study_hash=paid_for)
+    share = study.summed(1)
+    noisy_steps(Statistics.zero(study.d), share, rehearsal)
     statistics = statistics_of(study, table_of(table, study).batches())
 
-    def sealed() -> str:
-        steps = noisy_steps(statistics, study.summed(1), secure_noise)
+    def sealed(_receipt: Receipt) -> str:
+        steps = noisy_steps(statistics, share, secure_noise)
         return seal([*steps, statistics.n] if study.count in {"exact", "public"} else steps)
 
     return paid(ledger, charge, study.relation, sealed, str)

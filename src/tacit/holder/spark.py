@@ -1,18 +1,17 @@
 """Spark tables: every partition is added up where it lies, and whole numbers alone come back.
 
-An executor runs over its partition's batches the same function that a file's batches go through. What it gives is a short
-list of whole numbers; Spark adds them up across partitions, on the executors too, and the driver collects one row per number.
-Whole numbers add up to the same in any order, so the total is that of a local table to the last bit, and a partition that
-is computed again after an executor died counts once.
+An executor runs over its partition's batches the same function that a file's batches go through.
+What it gives is a short list of whole numbers; Spark adds them up across partitions, on the
+executors too, and the driver collects one row per number. Whole numbers add up to the same in any
+order, so the total is that of a local table to the last bit, and a partition that is computed again
+after an executor died counts once.
 
-An error on an executor is not raised there, since Spark would log it and try again; its sentence, which holds no value,
-comes back among the numbers.
+An error on an executor is not raised there, since Spark would log it and try again; its sentence,
+which holds no value, comes back among the numbers.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ import pyarrow as pa
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.tally import OnRows, Tally, Total
+from tacit.rows.drivers import rewritten
 from tacit.rows.table import Batches
 from tacit.study import Study
 
@@ -39,7 +39,7 @@ _ARROW = pa.schema(
 )
 
 Numbered = tuple[str, str, int, int]
-"""What is counted (a kind and a name), its place, and a whole number that adds up over partitions."""
+"""What is counted (a kind and a name), its place, and a whole number to add up."""
 
 
 def total_of_partitions(
@@ -52,13 +52,10 @@ def total_of_partitions(
 ) -> Total:
     """What the rows of a Spark DataFrame add up to; `on_rows` hears of all of them at the end."""
     total = tally.to_numbers(tally.add_up(study, iter(())))
-    with _asking():
-        numbers = [
-            tuple(row)
-            for row in numbers_of_partitions(
-                tally, study, frame, count=diagnostics is not None
-            ).collect()
-        ]
+    counted = diagnostics is not None
+    with rewritten(_REASONS, _FAILED):
+        sums = numbers_of_partitions(tally, study, frame, count=counted).collect()
+    numbers = [tuple(row) for row in sums]
     complaints = sorted(name for kind, name, _, _ in numbers if kind == "complaint")
     if complaints:
         raise TableError(complaints[0])
@@ -75,21 +72,19 @@ def total_of_partitions(
 def numbers_of_partitions(
     tally: Tally[Any], study: Study, frame: "DataFrame", *, count: bool
 ) -> "DataFrame":
-    """A DataFrame of whole numbers, each added up over all partitions: all that the driver will see."""
+    """Whole numbers added up over all partitions, as a DataFrame: all that the driver sees."""
     from pyspark.sql import functions
 
-    names = [feature.name for feature in study.features] + [study.response.name]
-    for name in names:
+    for name in study.names:
         if frame.columns.count(name) != 1:
             raise TableError(
                 f"the Spark table needs exactly one column named {name!r}, as the study says"
             )
-    places = [
-        f"c{frame.columns.index(name)}" for name in names
-    ]  # by place: Spark would take dots and capitals in a name its own way
-    chosen = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).select(*places)
-    partition = _Partition(tally, study.document(), names, count)
-    counted = chosen.mapInArrow(partition.numbers, SCHEMA)
+    # By place: Spark would take dots and capitals in a name its own way.
+    places = [f"c{frame.columns.index(name)}" for name in study.names]
+    by_place = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    partition = _Partition(tally, study.document(), list(study.names), count)
+    counted = by_place.select(*places).mapInArrow(partition.numbers, SCHEMA)
     return counted.groupBy("kind", "name", "position").agg(functions.sum("number"))
 
 
@@ -119,21 +114,12 @@ class _Partition:
         except (OSError, EOFError, MemoryError):  # the machine's fault: Spark tries again elsewhere
             raise
         except Exception:  # noqa: BLE001  (whatever a node sent must not stop the rest)
-            return [
-                (
-                    "complaint",
-                    "the Spark table cannot be read: check that each column holds values of one plain kind",
-                    0,
-                    0,
-                )
-            ]
+            return [("complaint", _UNREADABLE, 0, 0)]
 
     def _added_up(self, batches: Batches) -> list[Numbered]:
-        study, diagnostics, read = (
-            Study.from_document(self.document),
-            Diagnostics() if self.count else None,
-            [0],
-        )
+        study = Study.from_document(self.document)
+        diagnostics = Diagnostics() if self.count else None
+        read: list[int] = []
         named = (batch.rename_columns(self.names) for batch in batches)
         total = self.tally.add_up(study, named, diagnostics=diagnostics, on_rows=read.append)
         numbers = [
@@ -164,8 +150,8 @@ def _count(diagnostics: Diagnostics, kind: str, name: str, number: int) -> None:
 
 
 def spark_table(name: str, master: str | None = None) -> "DataFrame":
-    """A table by its name in Spark's catalogue, or files as parquet.`path`, as a DataFrame of a session made for it."""
-    with _asking():
+    """A table of Spark's catalogue by its name, or files as parquet.`path`, in a new session."""
+    with rewritten(_REASONS, _FAILED):
         from pyspark.errors import AnalysisException, ParseException
 
         session = _session(master)
@@ -174,7 +160,8 @@ def spark_table(name: str, master: str | None = None) -> "DataFrame":
             _ = frame.columns
         except (AnalysisException, ParseException):
             raise TableError(
-                f"Spark has no table {name!r} that can be read: check its name, or give files as parquet.`path`"
+                f"Spark has no table {name!r} that can be read: check its name, or give files as "
+                "parquet.`path`"
             ) from None
         return frame
 
@@ -196,31 +183,25 @@ def _session(master: str | None) -> "SparkSession":
     return (builder.master(master) if master else builder).getOrCreate()
 
 
-_REASONS: tuple[tuple[Callable[[str], bool], str], ...] = (
-    (lambda told: "JAVA_" in told, "Spark needs Java 17 or later: install it, or set JAVA_HOME"),
+_REASONS = (
     (
-        lambda told: "No module named 'tacit" in told,
+        "^(ModuleNotFound|Import)Error",
+        "Spark tables need the extra spark: pip install 'tacit-dp[spark]'",
+    ),
+    ("JAVA_", "Spark needs Java 17 or later: install it, or set JAVA_HOME"),
+    (
+        "No module named 'tacit",
         "Spark's executors cannot import tacit: install it in the Python they run (PYSPARK_PYTHON)",
     ),
     (
-        lambda told: "PYTHON_VERSION_MISMATCH" in told,
+        "PYTHON_VERSION_MISMATCH",
         "Spark's executors must run the driver's version of Python: set PYSPARK_PYTHON",
     ),
 )
-_FAILED = "Spark could not read the table: its own log, in the holder's house, says why; nothing was published or paid"
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    """Replace Spark's errors, which quote rows of the plan and values."""
-    try:
-        yield
-    except TableError:
-        raise
-    except ImportError:
-        raise TableError("Spark tables need the extra spark: pip install 'tacit[spark]'") from None
-    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
-        told = f"{type(error).__name__} {error}"
-        raise TableError(
-            next((reason for applies, reason in _REASONS if applies(told)), _FAILED)
-        ) from None
+_UNREADABLE = (
+    "the Spark table cannot be read: check that each column holds values of one plain kind"
+)
+_FAILED = (
+    "Spark could not read the table: its own log, in the holder's house, says why; "
+    "nothing was published or paid"
+)

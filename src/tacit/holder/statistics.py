@@ -1,9 +1,10 @@
 """Sufficient statistics: what a table adds up to, exactly.
 
-With rows encoded as whole numbers, sums of their products are whole numbers too. They are kept as such, so
-addition is associative to the last bit: files, batches and partitions may be merged in any order, a table
-split in two gives the very statistics of the whole, and no rounding error can widen the sensitivity. Only where the study averages
-rows must a table be read in one piece: which rows meet is decided over all of them.
+With rows encoded as whole numbers, sums of their products are whole numbers too. They are kept as
+such, so addition is associative to the last bit: files, batches and partitions may be merged in any
+order, a table split in two gives the very statistics of the whole, and no rounding error can widen
+the sensitivity. Only where the study averages rows must a table be read in one piece: which rows
+meet is decided over all of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,9 +31,10 @@ _BLOCKS_PER_FLUSH = 512
 
 @dataclass(frozen=True)
 class Statistics:
-    """Number of rows and the (d + 1)-square matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers).
+    """Number of rows and the matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers).
 
-    Where `average` rows are summed before they are multiplied, the steps are that many times smaller.
+    Where `average` rows are summed before they are multiplied, the steps are that many times
+    smaller.
     """
 
     n: int
@@ -56,7 +58,7 @@ class Statistics:
 
     @property
     def numbers(self) -> list[int]:
-        """All of it as whole numbers, to be added to those of other pieces: n, then the upper triangle."""
+        """All of it as whole numbers that add up over pieces: n, then the upper triangle."""
         if self.average > 1:
             refuse_pieces()
         return [self.n, *self.gram[np.triu_indices(len(self.gram))].tolist()]
@@ -82,11 +84,14 @@ def statistics_of(
     on_rows: Callable[[int], None] = lambda _rows: None,
     order: Order = secure_order,
 ) -> Statistics:
-    """Add up the statistics of a stream of record batches; `on_rows` hears of each batch's size for a progress bar.
+    """Add up the statistics of record batches; `on_rows` hears of each batch's size.
 
-    `order` deals rows into groups where the study averages them; one that is not secret is for simulation.
+    `order` deals rows into groups where the study averages them; one that is not secret is for
+    simulation.
     """
-    encoder, size, n = Encoder(study, diagnostics), study.release.average, 0
+    encoder = Encoder(study, diagnostics)
+    size = study.release.average
+    n = 0
 
     def encoded() -> Iterator[Block]:
         nonlocal n

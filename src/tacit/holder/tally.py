@@ -1,7 +1,8 @@
 """Tally: how the batches of a source are added up, wherever its rows lie.
 
-What is published are sums of whole numbers. They are added here, batch after batch, or where the rows lie: on each of
-Spark's executors, by the very same function, and the whole numbers of the parts are added after that.
+What is published are sums of whole numbers. They are added here, batch after batch, or where the
+rows lie: on each of Spark's executors, by the very same function, and the whole numbers of the
+parts are added after that.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +20,10 @@ OnRows = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Tally(Generic[Total]):
-    """How batches add up, and how the total becomes whole numbers, which may be added to those of other parts, and back.
+    """How batches add up, and how a total becomes whole numbers, which add up too, and back.
 
-    `add_up(study, batches, diagnostics=None, on_rows=…)`: diagnostics count along, `on_rows` hears of each batch's size.
+    `add_up(study, batches, diagnostics=None, on_rows=…)`: diagnostics count along, `on_rows` hears
+    of each batch's size.
     """
 
     add_up: Callable[..., Total]
@@ -37,7 +39,7 @@ def total_of(
     diagnostics: Diagnostics | None = None,
     on_rows: OnRows = lambda _rows: None,
 ) -> Total:
-    """What the rows of a source add up to: of anything `table_of` takes, or of a Spark DataFrame, whose rows stay on its executors."""
+    """What a source's rows add up to: anything `table_of` takes, or a Spark DataFrame."""
     if hasattr(source, "mapInArrow"):
         from tacit.holder.spark import total_of_partitions
 

@@ -1,1 +1,1 @@
-"""The privacy calculus: calibration, composition, sensitivity and noise. It sees no rows and does no I/O."""
+"""The privacy calculus: calibration, composition, sensitivity and noise. It sees no rows."""

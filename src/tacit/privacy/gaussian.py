@@ -20,7 +20,7 @@ EPSILON_RANGE = (1e-3, 100.0)
 DELTA_RANGE = (1e-15, 0.1)
 
 _SAFETY = 1e-10
-"""Relative head-room in δ: more than the rounding error of `delta_at` anywhere in the two ranges."""
+"""Relative head-room in δ: more than the rounding error of `delta_at` in the two ranges."""
 
 
 def delta_at(epsilon: float, mu: float) -> float:
@@ -31,7 +31,8 @@ def delta_at(epsilon: float, mu: float) -> float:
     """
     if mu <= 0.0:
         return 0.0
-    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    a = epsilon / mu - mu / 2
+    b = epsilon / mu + mu / 2
     if a < -30:  # noqa: PLR2004  (erfcx would overflow; δ is 1 to double precision)
         return 1.0
     return float(0.5 * math.exp(-a * a / 2) * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2))))
@@ -52,7 +53,7 @@ def multiplier(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Smallest ε for which a μ-Gaussian mechanism is (ε, δ)-DP, rounded up; 0 where even that suffices."""
+    """Smallest ε for which a μ-Gaussian mechanism is (ε, δ)-DP, rounded up; 0 if δ covers it."""
     if delta_at(0.0, mu) <= delta * (1 - _SAFETY):
         return 0.0
     above = _last_true(
@@ -62,7 +63,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def _last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Bisect, on a log scale, for the largest x with `holds(x)`; `holds` is true at `low` and false from some x on."""
+    """Bisect on a log scale for the largest x that `holds`, true at `low`, false from some x on."""
     while (middle := math.sqrt(low * high)) not in (low, high):
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
@@ -74,9 +75,10 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def split(epsilon: float, delta: float, share: float) -> tuple[float, float]:
-    """ε of two stages at the same δ that compose to at most (ε, δ), the first with `share` of μ²; each rounded down.
+    """ε of two stages at δ that compose to (ε, δ), the first with `share` of μ²; rounded down.
 
-    A stage whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to that, and callers refuse it.
+    A stage whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to
+    that, and callers refuse it.
     """
     whole = mu_of(epsilon, delta)
     first = _epsilon_within(
@@ -91,9 +93,11 @@ def split(epsilon: float, delta: float, share: float) -> tuple[float, float]:
 
 def _epsilon_within(admits: Callable[[float], bool], mu: float, delta: float) -> float:
     """ε of about `mu` whose own μ is admitted: where `epsilon_of` rounds up, this rounds down."""
-    epsilon, step = epsilon_of(mu, delta), 2.0**-52
+    epsilon = epsilon_of(mu, delta)
+    step = 2.0**-52
     while epsilon > 0 and not admits(mu_of(epsilon, delta)):
-        epsilon, step = epsilon * max(0.0, 1 - step), 2 * step
+        epsilon *= max(0.0, 1 - step)
+        step *= 2
     return epsilon
 
 

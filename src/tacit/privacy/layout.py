@@ -1,7 +1,7 @@
-"""Layout: the order of the published numbers that carry noise, told once for who adds it, reads it or adds shares up.
+"""Layout: the order of the published numbers that carry noise, stated once for all who use it.
 
-First the diagonal of X'X, then what is above it row by row, then X'y; y'y, n and the smallest eigenvalue
-follow where they are published with noise.
+First the diagonal of X'X, then what is above it row by row, then X'y; y'y, n and the smallest
+eigenvalue follow where they are published with noise.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """The mechanism: which part of the statistics gets how much noise for a budget (ε, δ).
 
-The weighted statistics have L2 sensitivity Δ; noise of `multiplier`·Δ on each weighted coordinate gives
-(ε, δ). A part published with weight w therefore gets noise of sd multiplier·Δ/w once the weight is
-divided out. `frobenius` noise halves the variance off the diagonal, because Δ counts those entries
-twice; `triangular` noise, the 2023 paper's, does not.
+The weighted statistics have L2 sensitivity Δ; noise of `multiplier`·Δ on each weighted coordinate
+gives (ε, δ). A part published with weight w therefore gets noise of sd multiplier·Δ/w once the
+weight is divided out. `frobenius` noise halves the variance off the diagonal, because Δ counts
+those entries twice; `triangular` noise, the 2023 paper's, does not.
 """
 
 import math
@@ -19,11 +19,15 @@ from tacit.records import Positive, Record
 Shape = Literal["frobenius", "triangular"]
 
 LATTICE_BITS = 32
-"""Noise lives on a lattice at least this many binary places finer than its smallest standard deviation."""
+"""The lattice is at least this many binary places finer than the smallest sd of the noise."""
+
+
+STEP_BITS = 56
+"""A part whose sd takes more bits than this on the common lattice is put on a coarser one."""
 
 
 class Noise(Record):
-    """Standard deviation of the noise on each published part, in the part's own units; None: not published."""
+    """Sd of the noise on each published part, in the part's own units; None: not published."""
 
     xtx_diagonal: Positive
     xtx_off_diagonal: Positive
@@ -47,7 +51,7 @@ class Noise(Record):
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A calibrated Gaussian mechanism; its noise takes values that are multiples of 2**`lattice`."""
+    """A calibrated Gaussian mechanism; its noise consists of multiples of 2**`lattice`."""
 
     relation: Relation
     shape: Shape
@@ -63,7 +67,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Form:
-    """What is published about rows of d columns with ‖x‖ ≤ `x` and |y| ≤ `y`, in groups of `average` of them."""
+    """What is published of rows of d columns, ‖x‖ ≤ `x` and |y| ≤ `y`, in groups of `average`."""
 
     d: int
     x: float
@@ -93,8 +97,9 @@ class Form:
 def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:
     """Noise over sensitivity for so many `entries` m at (ε, δ), with the lattice's cost included.
 
-    Two small costs are paid here (docs/privacy.md, "The lattice"): statistics are rounded to the lattice, which
-    adds at most √m·2⁻³² to μ, and the discrete Gaussian is within a factor 1 ± η of a rounded one.
+    Two small costs are paid here (docs/privacy.md, "The lattice"): statistics are rounded to the
+    lattice, which adds at most √m·2⁻³² to μ, and the discrete Gaussian is within a factor 1 ± η of
+    a rounded one.
     """
     eta = entries * 2.0**-50
     return 1 / (
@@ -105,6 +110,16 @@ def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:
 def lattice_under(sds: Iterable[float]) -> int:
     """Exponent k of the lattice 2**k that is fine enough for noise of these standard deviations."""
     return math.floor(math.log2(min(sds))) - LATTICE_BITS
+
+
+def lattice_for(sd: float, lattice: int) -> int:
+    """Exponent of the lattice of numbers with noise of this sd: `lattice` or a coarser one.
+
+    The common lattice goes by the smallest sd. Noise that is many times larger would need more
+    steps of it than the sampler can draw, so it has a lattice of its own, inside the common one
+    and still 2**56 times finer than this noise (docs/privacy.md, "The lattice").
+    """
+    return max(lattice, math.floor(math.log2(sd)) - STEP_BITS)
 
 
 def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
@@ -136,10 +151,11 @@ def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
 
 
 def summed(mechanism: Mechanism, holders: int, covering: int) -> Mechanism:
-    """The noise of so many holders' shares together, when the shares of `covering` holders alone make up the mechanism's.
+    """The noise of so many holders' shares, of which any `covering` make up the mechanism's.
 
-    Each share has 1/`covering` of the variance, rounded up. The lattice is fine enough for one share, so every sum of shares is
-    a discrete Gaussian up to a factor that the calibration's allowance covers (docs/privacy.md, "Secure sum").
+    Each share has 1/`covering` of the variance, rounded up. The lattice is fine enough for one
+    share, so every sum of shares is a discrete Gaussian up to a factor that the calibration's
+    allowance covers (docs/privacy.md, "Secure sum").
     """
     share = mechanism.noise.times(math.sqrt(1 / covering) * (1 + 1e-12))
     return replace(

@@ -1,11 +1,12 @@
-r"""Private scales: noisy first and second moments per column, from which typical intervals are fixed.
+r"""Private scales: noisy moments of each column, from which typical intervals are fixed.
 
-A row contributes, for each column whose value is there and mapped to u ∈ [−1, 1] by the public range,
+A row contributes, for each column whose value is there and mapped to u ∈ [−1, 1] by the public
+range,
 
     t(u) = (1, u, √2·u²),        and t = (0, 0, 0) where the value is missing.
 
-No column moves further than 2, under either relation, and one row can move all of them that far, so the exact
-L2 sensitivity of K columns is 2√K. Proof: docs/privacy.md, "Private scales".
+No column moves further than 2, under either relation, and one row can move all of them that far, so
+the exact L2 sensitivity of K columns is 2√K. Proof: docs/privacy.md, "Private scales".
 """
 
 import math
@@ -17,7 +18,7 @@ from tacit.privacy.sensitivity import Relation
 from tacit.records import Positive, Record
 
 SQUARE_WEIGHT = math.sqrt(2)
-"""Weight of Σu²: the largest at which the worst exchange is still from one end of the range to the other."""
+"""Weight of Σu²: the largest at which the worst exchange is still from one end to the other."""
 
 
 class MomentNoise(Record):
@@ -30,7 +31,7 @@ class MomentNoise(Record):
 
 @dataclass(frozen=True)
 class ScalesMechanism:
-    """A calibrated Gaussian mechanism for the moments; its noise takes values that are multiples of 2**`lattice`."""
+    """A calibrated Gaussian mechanism for the moments; its noise is multiples of 2**`lattice`."""
 
     relation: Relation
     epsilon: float

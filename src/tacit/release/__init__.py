@@ -1,4 +1,4 @@
-"""What crosses the wall: the documents that leave a holder, how they are read, written and signed."""
+"""What crosses the wall: the documents that leave a holder, how they are read and signed."""
 
 from tacit.release.scales import ScalesRelease
 from tacit.release.statistics import Release

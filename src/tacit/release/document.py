@@ -1,7 +1,8 @@
-"""What every published document shares: who made it under which guarantee, strict reading, layout, whole files.
+"""What every published document shares: its provenance, strict reading, layout, whole files.
 
-Rules of the formats: each only grows, by a new version with its own reader; data never names code; reading is
-strict, so a field that is missing, extra, not finite or out of shape is refused with its own sentence.
+Rules of the formats: each only grows, by a new version with its own reader; data never names code;
+reading is strict, so a field that is missing, extra, not finite or out of shape is refused with its
+own sentence.
 """
 
 import hashlib
@@ -12,29 +13,37 @@ from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
+from tacit import limits
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
-from tacit.records import Name, Record, explain, must, now
-
-if TYPE_CHECKING:
-    from tacit.privacy.sensitivity import Relation
-    from tacit.study import Study
+from tacit.html import facts_table
+from tacit.privacy.sensitivity import Relation
+from tacit.records import Name, Positive, Record, explain, must, now
+from tacit.study import Study
 
 VERSIONS = (1,)
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = limits.RELEASE.letters
 """Longest document that is read: 512 columns need about 7 MB."""
 
 _LINE = 110
+_ORDER = (
+    *("format", "version", "study_hash", "study", "holder"),
+    *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
+    *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
+    *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
+    *("survivors", "attestation", "batch", "ledger", "signature"),
+)
+"""The fields of all kinds of document, in the order in which they are written."""
 
 Lattice = Annotated[int, Field(ge=-200, le=100)]
 
 
 class Calibrated(Protocol):
-    """A mechanism as the documents state it; `noise` is a record of the noise on each published part."""
+    """A mechanism as the documents state it; `noise` records that on each published part."""
 
     @property
     def mu(self) -> float: ...  # noqa: D102
@@ -56,24 +65,39 @@ class Signature(Record):
     value: Annotated[str, Field(max_length=200)]
 
 
+class Receipt(Record):
+    """The charge that paid for a document, and the head of the ledger's chain after it."""
+
+    charge: Annotated[int, Field(ge=1, lt=2**63)]
+    head: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
 class Published(Record):
-    """A document that leaves a holder. Each kind states all its fields itself, in their order; every kind has these."""
+    """A document that leaves a holder, and the fields that every kind of it has."""
 
     kind: ClassVar[str]
     """What a message calls it."""
+    optional: ClassVar[tuple[str, ...]] = ("ledger",)
+    """Fields that are left out of the document where there is nothing to state."""
 
-    if TYPE_CHECKING:
-        format: str
-        study_hash: str
-        study: Study
-        holder: str
-        relation: Relation
-        epsilon: float
-        delta: float
-        lattice: int
-        simulated: bool
-        created: str
-        signature: Signature | None
+    format: str
+    version: int
+    study_hash: str
+    study: Study
+    holder: Name
+    relation: Relation
+    epsilon: Positive
+    delta: Positive
+    mu: Positive
+    sensitivity: Positive
+    multiplier: Positive
+    lattice: Lattice
+    mechanism: Name
+    simulated: bool
+    created: str
+    software: Name
+    ledger: Receipt | None = None
+    signature: Signature | None = None
 
     def _check_provenance(self) -> None:
         _check_time(self.created)
@@ -84,28 +108,57 @@ class Published(Record):
         must(self.relation == self.study.relation, "relation must be the study's")
 
     def _check_noise(self, needed: Calibrated, stated: dict[str, float | None]) -> None:
-        """The stated noise must be what the study needs for the stated ε and δ: no less is private, no more is honest."""
+        """The stated noise must be what the study needs for the stated ε and δ.
+
+        No less is private, no more is honest.
+        """
         for part, sd in vars(needed.noise).items():
-            noise = stated[part]
             must(
-                (sd is None) == (noise is None)
-                and (sd is None or noise is None or math.isclose(noise, sd, rel_tol=1e-6)),
+                _agree(stated[part], sd),
                 f"noise.{part} is impossible: the study at this epsilon and delta needs {sd}",
             )
         for field in ("mu", "sensitivity", "multiplier"):
+            value = getattr(needed, field)
             must(
-                math.isclose(getattr(self, field), getattr(needed, field), rel_tol=1e-6),
-                f"{field} is impossible: the study at this epsilon and delta gives {getattr(needed, field):.9g}",
+                _agree(getattr(self, field), value),
+                f"{field} is impossible: the study at this epsilon and delta gives {value:.9g}",
             )
         must(self.lattice <= needed.lattice, "lattice is coarser than the noise allows")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.holder!r} for study {self.study.name!r}: "
+            f"epsilon = {self.epsilon:g} at delta = {self.delta:g}, {self.created})"
+        )
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The document as a notebook shows it."""
+        title = f"{self.kind.capitalize()} of {self.holder}"
+        return facts_table(title, self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        """What a reader asks of it first."""
+        return {
+            "study": f"{self.study.name}, {self.study_hash}",
+            "guarantee": f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.relation}",
+            "noise": "seeded: it protects nobody" if self.simulated else self.mechanism,
+            "signed by": "nobody" if self.signature is None else self.signature.public_key,
+            "created": f"{self.created} by {self.software}",
+        }
 
     # The document.
 
     def document(self) -> dict[str, Any]:
         """The document as plain values."""
-        document = self.model_dump(mode="json")
-        document["study"] = self.study.document()
-        return document
+        fields = self.model_dump(mode="json") | {"study": self.study.document()}
+        stated = [name for name in fields if name not in self.optional or fields[name] is not None]
+        return {name: fields[name] for name in sorted(stated, key=_ORDER.index)}
+
+    def paid_by(self, receipt: Receipt) -> Self:
+        """The document with the charge that paid for it."""
+        return self.model_copy(update={"ledger": receipt})
 
     def canonical(self) -> bytes:
         """What is signed: the document without its signature, in canonical JSON."""
@@ -131,23 +184,23 @@ class Published(Record):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """Validate the plain values of a document and, where it is signed, verify the signature."""
+        """Validate plain values and, where the document is signed, verify the signature."""
         wanted = cls.model_fields["format"].default
         if fields.get("format") != wanted:
             raise ReleaseError(f'format must be "{wanted}": this is not a {cls.kind}')
         version = fields.get("version")
-        if version not in VERSIONS or not isinstance(version, int) or isinstance(version, bool):
+        if version not in VERSIONS or type(version) is not int:
             raise ReleaseError(
-                f"version must be one of {VERSIONS}: this release was written by a newer Tacit, or is damaged"
+                f"version must be one of {VERSIONS}: "
+                "this release was written by a newer Tacit, or is damaged"
             )
         try:
             document = cls.model_validate(fields)
         except ValidationError as error:
             raise ReleaseError(explain(error)) from None
         if document.signature is not None:
-            from tacit.release.signature import (
-                verify,  # cryptography is needed for signed documents alone
-            )
+            # cryptography is needed for signed documents alone
+            from tacit.release.signature import verify
 
             verify(document)
         return document
@@ -182,14 +235,20 @@ def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[
     }
 
 
+def _agree(stated: float | None, needed: float | None) -> bool:
+    """Whether a stated number is the one that is needed, to a reader's rounding."""
+    if stated is None or needed is None:
+        return stated is needed
+    return math.isclose(stated, needed, rel_tol=1e-6)
+
+
 def _check_time(text: str) -> None:
     try:
-        written = re.fullmatch(
-            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII
-        ) and datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+        is_time = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII))
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError:
-        written = None
-    must(bool(written), "created must be a time in UTC such as 2026-01-31T09:30:00Z")
+        is_time = False
+    must(is_time, "created must be a time in UTC such as 2026-01-31T09:30:00Z")
 
 
 def check_holder(name: str) -> None:
@@ -210,12 +269,13 @@ def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
             f"{json.dumps(name, ensure_ascii=False)}: {_lay_out(item, inner)}"
             for name, item in value.items()
         ]
-        return "{\n" + inner + f",\n{inner}".join(items) + f"\n{indent}" + "}"
-    if not any(isinstance(item, (dict, list)) for item in value):
+        begin, end = "{}"
+    elif any(isinstance(item, (dict, list)) for item in value):
+        items = [_lay_out(item, inner) for item in value]
+        begin, end = "[]"
+    else:
         return line
-    return (
-        "[\n" + inner + f",\n{inner}".join(_lay_out(item, inner) for item in value) + f"\n{indent}]"
-    )
+    return f"{begin}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{end}"
 
 
 def parse(text: str | bytes) -> dict[str, Any]:
@@ -223,9 +283,13 @@ def parse(text: str | bytes) -> dict[str, Any]:
     if len(text) > MOST_BYTES:
         raise ReleaseError(f"a release is at most {MOST_BYTES // 2**20} MB long")
     try:
+        text = text if isinstance(text, str) else text.decode()
+        limits.RELEASE.check_json(text)
         fields = json.loads(
             text, parse_constant=_not_finite, parse_float=_finite, object_pairs_hook=_unique
         )
+    except limits.LimitError as error:
+        raise ReleaseError(str(error)) from None
     except (ValueError, RecursionError):
         raise ReleaseError("the release is not valid JSON") from None
     if not isinstance(fields, dict):

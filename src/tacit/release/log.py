@@ -1,8 +1,10 @@
 """Release log: all that leaves a holder who publishes a stream, one line of JSON per batch.
 
-A line holds the stream's id, the batch's number, and the release as it would stand in a file of its own. Numbers grow from line
-to line; one that is missing belongs to a batch that was lost. A line counts once its end is there: what comes after the last one
-is still being written, or was torn by a crash and will be mended when the stream goes on.
+A line holds the stream's id, the batch's number, and the release as it would stand in a file of
+its own; the release states both again, under its signature. Numbers grow from line to line; one
+that is missing belongs to a batch that was lost. A line counts once its end is there: what comes
+after the last one is still being written, or was torn by a crash and will be mended when the
+stream goes on.
 """
 
 import json
@@ -10,11 +12,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tacit.errors import ReleaseError
-from tacit.release import Release
 from tacit.release.document import MOST_BYTES, parse
+from tacit.release.statistics import BatchNumber, Release
 
 FORMAT = "tacit-batch"
 VERSION = 1
@@ -24,11 +26,26 @@ _OPENING = f'{{"format": "{FORMAT}"'.encode()
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the log."""
+    """A line of the log: the release of a batch, which states its stream and number."""
 
-    stream: str
-    batch: int
     release: Release
+
+    @property
+    def place(self) -> BatchNumber:
+        """The stream and the number."""
+        if self.release.batch is None:
+            raise ReleaseError("the release in a log must state the batch that it is of")
+        return self.release.batch
+
+    @property
+    def stream(self) -> str:
+        """The stream's id."""
+        return self.place.stream
+
+    @property
+    def batch(self) -> int:
+        """The batch's number."""
+        return self.place.number
 
     def to_line(self) -> str:
         """The line, with its end."""
@@ -47,32 +64,23 @@ class Entry:
         fields = parse(line)
         if set(fields) != _FIELDS or fields["format"] != FORMAT or fields["version"] != VERSION:
             raise ReleaseError(
-                f"it must hold {', '.join(sorted(_FIELDS))}, with format {FORMAT} and version {VERSION}, and nothing else"
+                f"it must hold {', '.join(sorted(_FIELDS))}, "
+                f"with format {FORMAT} and version {VERSION}, and nothing else"
             )
-        stream, batch = fields["stream"], fields["batch"]
-        if (
-            not _is_name(stream)
-            or not isinstance(batch, int)
-            or isinstance(batch, bool)
-            or not 1 <= batch < 2**53
-        ):
-            raise ReleaseError("stream must be an id and batch a number from 1")
         if not isinstance(fields["release"], dict):
             raise ReleaseError("release must be a JSON object")
-        return cls(stream, batch, Release.from_fields(fields["release"]))
-
-
-def _is_name(stream: Any) -> bool:  # noqa: ANN401
-    return (
-        isinstance(stream, str)
-        and 1 <= len(stream) <= 100  # noqa: PLR2004
-        and stream.isascii()
-        and stream.isalnum()
-    )
+        entry = cls(Release.from_fields(fields["release"]))
+        stated = (fields["stream"], fields["batch"])
+        if stated != (entry.stream, entry.batch) or isinstance(fields["batch"], bool):
+            raise ReleaseError("stream and batch must be those that the release states")
+        return entry
 
 
 def is_log(path: str | Path) -> bool:
-    """Whether a file is a release log, by its first bytes; an empty one is the log of a stream that has published nothing yet."""
+    """Whether a file is a release log, by its first bytes.
+
+    An empty one is the log of a stream that has published nothing yet.
+    """
     try:
         with Path(path).open("rb") as file:
             return file.read(len(_OPENING)) in {_OPENING, b""}
@@ -81,7 +89,7 @@ def is_log(path: str | Path) -> bool:
 
 
 class LogReader:
-    """Reads a log as it grows: each call of `entries` goes on where the last one ended, whatever came before."""
+    """Reads a log as it grows: each call of `entries` goes on where the last one ended."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -105,7 +113,8 @@ class LogReader:
 
     def _refuse_shorter(self) -> NoReturn:
         raise ReleaseError(
-            f"the log {str(self.path)!r} has become shorter while it was followed: a log only grows, so ask its holder, and begin anew"
+            f"the log {str(self.path)!r} has become shorter while it was followed: "
+            "a log only grows, so ask its holder, and begin anew"
         )
 
     def _entry(self, line: bytes) -> Entry:

@@ -1,4 +1,4 @@
-"""ScalesRelease: the first of two stages, noisy first and second moments of each numeric column without a typical interval.
+"""ScalesRelease: the first of two stages, noisy moments of each column without a typical interval.
 
 The rules of the format, reading and writing are those of every document (document.py).
 """
@@ -9,14 +9,13 @@ from pydantic import Field, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.scales import MomentNoise
-from tacit.privacy.sensitivity import Relation
-from tacit.records import Name, Number, Positive, Record, must
-from tacit.release.document import Lattice, Published, Signature
-from tacit.study import Study
+from tacit.records import Name, Number, Record, at_most, must
+from tacit.release.document import Published
+from tacit.study.rules import MOST_COLUMNS
 
 
 class Moments(Record):
-    """Noisy sums over one column's values u ∈ [−1, 1], as the range maps them: how many there are, Σu and Σu²."""
+    """Noisy sums over one column's values u ∈ [−1, 1], as the range maps them: Σ1, Σu and Σu²."""
 
     name: Name
     count: Number
@@ -31,23 +30,10 @@ class ScalesRelease(Published):
 
     format: Literal["tacit-scales"] = "tacit-scales"
     version: Literal[1] = 1
-    study_hash: str
-    study: Study
-    holder: Name
-    columns: Annotated[tuple[Moments, ...], Field(strict=False)]
-    relation: Relation
-    epsilon: Positive
-    delta: Positive
-    mu: Positive
-    sensitivity: Positive
-    multiplier: Positive
+    columns: Annotated[
+        tuple[Moments, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ]
     noise: MomentNoise
-    lattice: Lattice
-    mechanism: Name
-    simulated: bool
-    created: str
-    software: Name
-    signature: Signature | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -5,52 +5,49 @@ The rules of the format, reading and writing are those of every document (docume
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
-from tacit.privacy.sensitivity import Relation
-from tacit.records import Name, Number, Positive, must
-from tacit.release.document import Lattice, Published, Signature, provenance
+from tacit.records import Number, Record, must
+from tacit.release.attestation import Attestation
+from tacit.release.document import Published, provenance
 from tacit.study import Study
+from tacit.study.rules import MOST_COLUMNS
+
+
+class BatchNumber(Record):
+    """Which batch of which stream a release is of, counted from 1."""
+
+    stream: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,100}$")]
+    number: Annotated[int, Field(ge=1, lt=2**53)]
+
+
+Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
 
 
 class Release(Published):
-    """Noisy statistics of one holder for one study. `xtx` and `xty` are in the study's scaled units."""
+    """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
+    optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "ledger")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
-    study_hash: str
-    study: Study
-    holder: Name
     n: Annotated[int, Field(ge=0, lt=2**63)] | Number | None
-    xtx: Annotated[
-        tuple[Annotated[tuple[Number, ...], Field(strict=False)], ...], Field(strict=False)
-    ]
-    xty: Annotated[tuple[Number, ...], Field(strict=False)]
+    xtx: Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+    xty: Vector
     yty: Number | None
     smallest_eigenvalue: Number | None
-    relation: Relation
-    epsilon: Positive
-    delta: Positive
-    mu: Positive
-    sensitivity: Positive
-    multiplier: Positive
     noise_shape: Shape
     noise: Noise
-    lattice: Lattice
-    mechanism: Name
-    simulated: bool
-    created: str
-    software: Name
     survivors: Annotated[int, Field(ge=2)] | None = None
-    signature: Signature | None = None
+    attestation: Attestation | None = None
+    batch: BatchNumber | None = None
 
     @classmethod
     def of(
@@ -64,10 +61,12 @@ class Release(Published):
         drawn_by: str,
         simulated: bool = False,
         survivors: int | None = None,
+        attestation: Attestation | None = None,
     ) -> Self:
-        """The release that states noisy statistics, whole lattice steps in the order of the mechanism's layout.
+        """The release that states noisy statistics.
 
-        `n` is the exact number of rows, where the study publishes that; `drawn_by` says what made the noise.
+        `steps` are whole lattice steps in the order of the mechanism's layout, `n` is the exact
+        number of rows, where the study publishes that, and `drawn_by` says what made the noise.
         """
         noisy = [from_steps(step, mechanism.lattice) for step in steps]
         parts = mechanism.layout.divided(noisy)
@@ -83,6 +82,7 @@ class Release(Published):
             noise_shape=mechanism.shape,
             noise=mechanism.noise,
             survivors=survivors,
+            attestation=attestation,
             **provenance(mechanism, drawn_by, simulated=simulated),
         )
 
@@ -112,6 +112,8 @@ class Release(Published):
             (self.survivors is None) == (self.study.secure_sum is None),
             "survivors must be there exactly in a secure sum",
         )
+        if self.attestation is not None:
+            self.attestation.check(self.study.secure_sum, self.survivors)
         must(
             (self.n is None) == (self.study.count == "withheld"),
             "n must be there exactly when the study publishes it",
@@ -133,7 +135,8 @@ class Release(Published):
 
     def _needed_in_sum(self) -> Mechanism:
         """The noise of those who stayed in a secure sum; they all spend what the study says."""
-        agreed, survivors = self.study.secure_sum, self.survivors or 0
+        agreed = self.study.secure_sum
+        survivors = self.survivors or 0
         must(
             agreed is not None and agreed.least <= survivors <= len(agreed.holders),
             "survivors must be as many as the study allows",
@@ -144,12 +147,14 @@ class Release(Published):
         )
         return self.study.summed(survivors)
 
-    def document(self) -> dict[str, Any]:
-        """The document as plain values; only that of a secure sum names survivors."""
-        document = super().document()
-        if self.survivors is None:
-            del document["survivors"]
-        return document
+    def in_stream(self, stream: str, number: int) -> Self:
+        """The release as that batch of a stream; its number is then under the signature."""
+        return self.model_copy(update={"batch": BatchNumber(stream=stream, number=number)})
+
+    def _facts(self) -> dict[str, str]:
+        rows = "withheld" if self.n is None else f"{self.n:,.6g}"
+        noise = f"sd {self.noise.xtx_diagonal:.4g} on X'X, {self.noise.xty:.4g} on X'y"
+        return super()._facts() | {"rows": rows, "noise": f"{noise} ({super()._facts()['noise']})"}
 
     # Arrays for the analyst.
 

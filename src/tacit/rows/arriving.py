@@ -1,16 +1,19 @@
-"""Rows that are still arriving: CSV text from a pipe or a growing file, or record batches handed over one by one.
+"""Rows still arriving: CSV text from a pipe or a growing file, or record batches one by one.
 
-A source gives each row once, to one function, and keeps none: text is read into one buffer and overwritten there as soon as it was
-parsed, as are the columns that Arrow made of it. What Python and Arrow copied on the way is freed, not overwritten.
+A source gives each row once, to one function, and keeps none: text is read into one buffer and
+overwritten there as soon as it was parsed, as are the columns that Arrow made of it. What Python
+and Arrow copied on the way is freed, not overwritten.
 """
 
 import ctypes
+import hashlib
 import os
 import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +22,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tacit.errors import TableError
-from tacit.rows.table import check_names, column_names, csv_dialect, csv_types, reading
+from tacit.rows.table import check_names, reading
+from tacit.rows.text import Dialect, is_text, make_text
 from tacit.study import Study
 
 READ_BYTES = 2**16
@@ -28,10 +32,20 @@ LONGEST_LINE = 2**22
 _NOT_LINES = (".parquet", ".feather", ".arrow", ".gz")
 _PERTURB = -6
 """GNU's M_PERTURB."""
+POOL = pa.system_memory_pool()
+"""What this pool frees, `wipe_what_is_freed` overwrites."""
 POLL = 0.2
 """Seconds between two looks at a file that does not grow."""
 
 Use = Callable[[pa.RecordBatch], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stream stands in a file: so many bytes were given out, and this is their SHA-256."""
+
+    position: int
+    digest: str | None
 
 
 class Source(Protocol):
@@ -46,11 +60,11 @@ class Source(Protocol):
         """Rows taken so far from the outside, those still waiting here included."""
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row that was given out; None where they cannot be read again."""
+    def place(self) -> Place | None:
+        """How far the file was given out; None where it cannot be read again."""
 
-    def resume(self, position: int) -> None:
-        """Go on after that byte."""
+    def resume(self, place: Place) -> None:
+        """Go on from there; a file whose beginning has changed since is refused."""
 
     def wait(self) -> bool:
         """Wait until there is a row; False when there will be none."""
@@ -63,17 +77,17 @@ class Handed:
     """Record batches from anything that can be iterated."""
 
     name = "-"
-    position = None
+    place = None
 
     def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
         self._batches = iter(batches)
-        self._names = column_names(study)
+        self._names = study.names
         self._current: pa.RecordBatch | None = None
         self.taken = 0
 
-    def resume(self, position: int) -> None:
+    def resume(self, place: Place) -> None:
         """Nothing handed over can be had again."""
-        raise NotImplementedError(position)
+        raise NotImplementedError(place)
 
     def wait(self) -> bool:
         """Fetch the next batch that has rows."""
@@ -89,7 +103,7 @@ class Handed:
         return True
 
     def read(self, most: int, use: Use) -> None:
-        """Give out a slice of the current batch; it belongs to the caller, so it is let go and not overwritten."""
+        """Give out a slice of the current batch, which is the caller's: let go, not overwritten."""
         batch = self._current
         if batch is None:
             return
@@ -100,8 +114,9 @@ class Handed:
 class Text:
     """CSV lines with a header, from a pipe (`path` None) or a growing file.
 
-    A pipe ends when it is closed. A file ends never: `idle` is the number of seconds without a new byte after which either is taken to
-    have ended, and `stopped` is asked whether to stop early. What was read by then is still given out, save a line without its end.
+    A pipe ends when it is closed. A file ends never: `idle` is the number of seconds without a new
+    byte after which either is taken to have ended, and `stopped` is asked whether to stop early.
+    What was read by then is still given out, save a line without its end.
     """
 
     def __init__(
@@ -113,49 +128,76 @@ class Text:
         idle: float | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._study, self._idle, self._stopped = study, idle, stopped
+        self._study = study
+        self._idle = idle
+        self._stopped = stopped
         self._grows = path is not None
         self.name = "-" if path is None else str(Path(path).resolve())
         self._shown = "standard input" if path is None else Path(path).name
         if self.name.endswith(_NOT_LINES):
             raise TableError(
-                f"{self._shown} is no text that grows line by line: stream a CSV file, or publish this one with `tacit publish`"
+                f"{self._shown} is no text that grows line by line: stream a CSV file, or publish "
+                "this one with `tacit publish`"
             )
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
-        self._dialect = csv_dialect(self.name)
+        self._dialect = Dialect(self.name, study.names, study)
         self._buffer = bytearray(READ_BYTES)
-        self._begin = self._end = self._seen = (
-            0  # unread text is buffer[begin:end]; lines are known up to `seen`
-        )
+        # Unread text is buffer[begin:end]; lines are known up to `seen`.
+        self._begin = self._end = self._seen = 0
         self._ends: deque[int] = deque()  # where each waiting row ends
         self._header: bytes | None = None
         self._offset = 0  # of buffer[0] in the file
         self._closed = False
+        self._digest = hashlib.sha256()  # of all text up to `begin`, for a file
         self.taken = 0
 
     @property
-    def position(self) -> int | None:
-        """Bytes of the file up to the last row given out."""
-        return self._offset + self._begin if self._grows else None
+    def place(self) -> Place | None:
+        """How far the file was given out."""
+        if not self._grows:
+            return None
+        return Place(self._offset + self._begin, self._digest.hexdigest())
 
-    def resume(self, position: int) -> None:
-        """Read the header, then go on after that byte of the file."""
+    def resume(self, place: Place) -> None:
+        """Read the header, then go on after what was given out before, if it is still there."""
         if not self._has_header():
             raise TableError(
-                f"{self._shown} is shorter than what was published from it: put back the file that this stream reads"
+                f"{self._shown} is shorter than what was published from it: put back the file "
+                "that this stream reads"
             )
         with reading(self._shown):
-            before = os.pread(self._descriptor, 1, position - 1)
-        if before != b"\n":
+            self._digest = self._digest_of(place.position)
+        if place.digest not in {None, self._digest.hexdigest()}:
             raise TableError(
                 f"{self._shown} is not the file that this stream has read so far: put that back"
             )
-        os.lseek(self._descriptor, position, os.SEEK_SET)
+        os.lseek(self._descriptor, place.position, os.SEEK_SET)
         wipe(self._buffer)
         self._begin = self._end = self._seen = 0
         self._ends.clear()
-        self._offset, self.taken = position, 0
+        self._offset = place.position
+        self.taken = 0
+
+    def _digest_of(self, length: int) -> "hashlib._Hash":
+        """SHA-256 of the file's first bytes; a shorter file gives another one."""
+        digest = hashlib.sha256()
+        position = 0
+        while position < length:
+            text = os.pread(self._descriptor, min(2**20, length - position), position)
+            if not text:
+                break
+            digest.update(text)
+            position += len(text)
+        return digest
+
+    def _forget(self, end: int) -> None:
+        """What is before `end` was given out: take it into the digest of a file, and forget it."""
+        if self._grows:
+            with memoryview(self._buffer) as view:
+                self._digest.update(view[self._begin : end])
+        wipe(self._buffer, self._begin, end)
+        self._begin = end
 
     def wait(self) -> bool:
         """Wait for a whole line after the header."""
@@ -168,39 +210,71 @@ class Text:
     def read(self, most: int, use: Use) -> None:
         """Parse waiting lines, give them out, and overwrite text and columns."""
         count = min(most, len(self._ends))
-        end = [self._ends.popleft() for _ in range(count)][-1]
-        header = self._header or b""
-        text = bytearray(len(header) + end - self._begin)
-        text[: len(header)] = header
-        text[len(header) :] = memoryview(self._buffer)[self._begin : end]
-        wipe(self._buffer, self._begin, end)
-        self._begin = end
+        ends = [self._ends.popleft() - self._begin for _ in range(count)]
+        end = self._begin + ends[-1]
+        text = self._buffer[self._begin : end]
+        self._forget(end)
         try:
-            self._parse(text, count, use)
+            self._parse(text, ends, use)
         finally:
             wipe(text)
 
-    def _parse(self, text: bytearray, rows: int, use: Use) -> None:
-        names = column_names(self._study)
-        with reading(self._shown):
-            table = pyarrow.csv.read_csv(
-                pa.BufferReader(pa.py_buffer(text)),
-                read_options=pyarrow.csv.ReadOptions(
-                    use_threads=False, block_size=max(len(text), READ_BYTES)
-                ),
-                parse_options=self._dialect,
-                convert_options=csv_types(names, self._study),
-                memory_pool=pa.system_memory_pool(),  # what it frees, `wipe_what_is_freed` overwrites
-            )
+    def _parse(self, text: bytearray, ends: list[int], use: Use) -> None:
+        """Give out one row for each line; of missing values where a line is no row of this table.
+
+        Where the lines together do not give a row each they are parsed one by one, so that a
+        quotation mark that is never closed spoils its own line alone.
+        """
+        if self._give_out(text, len(ends), use):
+            return
+        for begin, end in zip([0, *ends], ends, strict=False):
+            line = text[begin:end]
+            if not self._give_out(line, 1, use):
+                use(self._dialect.missing(1))
+            wipe(line)
+
+    def _give_out(self, lines: bytearray, rows: int, use: Use) -> bool:
+        """Give out lines if they are so many rows; else say so, and give out nothing."""
+        if not is_text(lines):
+            if rows > 1:
+                return False
+            make_text(lines)
+        self._dialect.out_of_shape = 0
+        text = bytearray(self._header or b"") + lines
         try:
-            if table.num_rows != rows:
-                raise TableError(
-                    f"{self._shown} cannot be read as a stream: each row must be on a line of its own"
-                )
+            table = self._table(text)
+        except pa.ArrowInvalid:
+            return False
+        finally:
+            wipe(text)
+        missing = self._dialect.out_of_shape
+        try:
+            if table.num_rows + missing != rows:
+                return False
             for batch in table.to_batches():
-                use(batch)
+                self._give_typed(batch, use)
+            if missing:
+                use(self._dialect.missing(missing))
         finally:
             wipe_columns(table)
+        return True
+
+    def _give_typed(self, batch: pa.RecordBatch, use: Use) -> None:
+        typed = self._dialect.typed(batch, POOL)
+        try:
+            use(typed)
+        finally:
+            wipe_columns(typed)
+
+    def _table(self, text: bytearray) -> pa.Table:
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=max(len(text), READ_BYTES))
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(pa.py_buffer(text)),
+            read_options=options,
+            parse_options=self._dialect.parse,
+            convert_options=self._dialect.convert,
+            memory_pool=POOL,
+        )
 
     def _has_header(self) -> bool:
         while self._header is None and not self._ends:
@@ -209,13 +283,13 @@ class Text:
         if self._header is None:
             end = self._ends.popleft()
             self._header = bytes(memoryview(self._buffer)[self._begin : end])
-            self._begin = end
+            self._forget(end)
             self.taken -= 1
             with reading(self._shown):
                 empty = pyarrow.csv.read_csv(
-                    pa.BufferReader(self._header), parse_options=self._dialect
+                    pa.BufferReader(self._header), parse_options=self._dialect.parse
                 )
-            check_names(empty.schema, column_names(self._study), self._shown)
+            check_names(empty.schema, self._study.names, self._shown)
         return True
 
     def _fill(self) -> bool:
@@ -238,11 +312,13 @@ class Text:
             self._offset += self._begin
             self._seen -= self._begin
             self._ends = deque(end - self._begin for end in self._ends)
-            self._begin, self._end = 0, left
+            self._begin = 0
+            self._end = left
         if left == len(self._buffer):
             if left >= LONGEST_LINE:
                 raise TableError(
-                    f"{self._shown} has a line of over {LONGEST_LINE >> 20} MB: it cannot be read as a stream of rows"
+                    f"{self._shown} has a line of over {LONGEST_LINE >> 20} MB: it cannot be read "
+                    "as a stream of rows"
                 )
             larger = bytearray(2 * left)
             larger[:left] = self._buffer
@@ -292,15 +368,15 @@ def wipe(buffer: bytearray, begin: int = 0, end: int | None = None) -> None:
 
 
 def wipe_what_is_freed() -> None:
-    """Ask the C library to overwrite memory as it is freed, for the rest of this process; GNU's can, others ignore it."""
+    """Have the C library overwrite memory as it is freed from now on; GNU's can, others cannot."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_PERTURB, 0xFF)
 
 
-def wipe_columns(table: pa.Table) -> None:
+def wipe_columns(table: pa.Table | pa.RecordBatch) -> None:
     """Overwrite the memory of columns that nobody else holds, as a reader has just made them."""
     for column in table.columns:
-        for chunk in column.chunks:
+        for chunk in getattr(column, "chunks", [column]):
             for buffer in chunk.buffers():
                 if buffer is not None and buffer.is_mutable and buffer.size:
                     ctypes.memset(buffer.address, 0, buffer.size)

@@ -16,30 +16,32 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     if not pa.types.is_dictionary(column.type):
         return column
     values = column.dictionary
-    plain = (
-        pc.cast(values, pa.string()) if pa.types.is_string_view(values.type) else values
-    )  # Arrow cannot take from views
+    # Arrow cannot take from views.
+    plain = pc.cast(values, pa.string()) if pa.types.is_string_view(values.type) else values
     return pc.take(plain, column.indices)
 
 
 def _converted(column: pa.Array, field: pa.Field, name: str) -> pa.Array:
-    """PostgreSQL's numeric, which its driver hands over as text, as the nearest floats; its money is refused."""
+    """PostgreSQL's numeric, which arrives as text, as the nearest floats; its money is refused."""
     if getattr(column.type, "type_name", None) == "numeric" and pa.types.is_string(
         column.type.storage_type
     ):
-        return pc.cast(column.storage, pa.float64())
+        return numbers_in(column.storage)
     if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
         raise TableError(
-            f"column {name!r} is of PostgreSQL's type money, which arrives in hundredths: cast it to numeric in the query"
+            f"column {name!r} is of PostgreSQL's type money, which arrives in hundredths: cast it "
+            "to numeric in the query"
         )
     return column
 
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
-    """A numeric column as floats, missing values as NaN."""
+    """A numeric column as floats; what is missing, or is text that is no number, as NaN."""
     column = _column(batch, name)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
+    if any(kind(column.type) for kind in _TEXT):
+        column = numbers_in(pc.cast(column, pa.string()))
     if not any(kind(column.type) for kind in _NUMBERS):
         raise TableError(f"column {name!r} must hold numbers, as the study gives it a range")
     numbers: NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy(
@@ -48,29 +50,47 @@ def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
     return numbers
 
 
+def numbers_in(text: pa.Array, pool: pa.MemoryPool | None = None) -> pa.Array:
+    """Text as floats; null where it is no number.
+
+    Every value is looked at in the same way, so that the time tells nothing of what is there.
+    """
+    trimmed = pc.ascii_trim_whitespace(text, memory_pool=pool)
+    is_number = pc.match_substring_regex(trimmed, NUMBER, memory_pool=pool)
+    readable = pc.if_else(is_number, trimmed, pa.scalar(None, pa.string()), memory_pool=pool)
+    return pc.cast(readable, pa.float64(), memory_pool=pool)
+
+
 def strings_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A categorical column as text, missing values as nulls."""
     column = _column(batch, name)
-    if pa.types.is_floating(
-        column.type
-    ):  # whole numbers that met a missing value on their way through pandas
-        column = pc.cast(column, pa.float64())
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-        if pc.all(pc.equal(column, pc.floor(column))).as_py() is not False:
-            column = pc.cast(column, pa.int64(), safe=False)
+    if pa.types.is_floating(column.type):
+        return _named_numbers(pc.cast(column, pa.float64()))
     if not any(kind(column.type) for kind in _NAMES_LEVELS):
         raise TableError(
-            f"column {name!r} must hold text, whole numbers or booleans, as the study gives it levels"
+            f"column {name!r} must hold text, whole numbers or booleans, as the study gives it "
+            "levels"
         )
     return pc.cast(column, pa.string())
 
 
-_NAMES_LEVELS = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_integer,
-    pa.types.is_boolean,
-    pa.types.is_null,
-)
+def _named_numbers(numbers: pa.Array) -> pa.Array:
+    """Floats as text, each whole one without a point: it was whole before it met a missing value.
+
+    One that is not whole names a level that is hardly listed; it is treated like any such level.
+    """
+    present = pc.if_else(pc.is_nan(numbers), pa.scalar(None, numbers.type), numbers)
+    is_whole = pc.and_(
+        pc.equal(present, pc.floor(present)), pc.less(pc.abs(present), LARGEST_WHOLE)
+    )
+    whole = pc.cast(pc.if_else(is_whole, present, 0.0), pa.int64())
+    return pc.if_else(is_whole, pc.cast(whole, pa.string()), pc.cast(present, pa.string()))
+
+
+NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
+"""What is read as a number: all of it can be converted, however large or long it is."""
+LARGEST_WHOLE = 2.0**53
+"""Floats below this tell whole numbers apart."""
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_NAMES_LEVELS = (*_TEXT, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)

@@ -1,8 +1,9 @@
 """The design: a batch of rows as the study's encoded columns, before any row is shrunk.
 
-Numbers are centred on their (typical) range and divided by half its width, then clamped at the range; a level is a 1 in its
-column; a term multiplies such columns and polynomials of them (terms.py), and is clamped at the size that its factors' limits give.
-Publishing and predicting share this code, so that a coefficient means the same in both.
+Numbers are centred on their (typical) range and divided by half its width, then clamped at the
+range; a level is a 1 in its column; a term multiplies such columns and polynomials of them
+(terms.py), and is clamped at the size that its factors' limits give. Publishing and predicting
+share this code, so that a coefficient means the same in both.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +33,8 @@ Codes = dict[str, NDArray[np.int64]]
 class Design:
     """Maps record batches to blocks of encoded columns, in multiples of 1/`unit`.
 
-    Missing values are NaN, unless the study imputes them: then a feature's is the middle of its range, or its `other` level.
+    Missing values are NaN, unless the study imputes them: then a feature's is the middle of its
+    range, or its `other` level.
     """
 
     def __init__(
@@ -47,9 +49,8 @@ class Design:
         self._unit = unit
         self._on_outside = on_outside
         self._height = study.d + response
-        self._numeric: list[
-            tuple[int, str, tuple[float, float]]
-        ] = []  # row, column, middle and factor
+        # Row, column, middle and factor of each.
+        self._numeric: list[tuple[int, str, tuple[float, float]]] = []
         self._categorical: list[tuple[int, Feature]] = []
         self._products: list[tuple[int, Product]] = []
         self._limits = np.array([[-unit], [unit]]) * np.ones(self._height)
@@ -109,11 +110,10 @@ class Design:
     # Columns of a batch.
 
     def _numbers(self, batch: pa.RecordBatch, column: Feature | Response) -> NDArray[np.float64]:
-        """A numeric column, its values outside the range counted, and its missing ones imputed where the study says so."""
+        """A numeric column, outside values counted, missing ones imputed if the study says so."""
         values = numbers_of(batch, column.name)
-        low, high = column.range or (-np.inf, np.inf)
         if self._on_outside is not None:
-            self._on_outside(column.name, int(np.count_nonzero((values < low) | (values > high))))
+            self._on_outside(column.name, outside(values, column.range))
         if self.study.missing == "impute" and isinstance(column, Feature):
             values = np.where(np.isnan(values), column.mapping[0], values)
         return values
@@ -130,18 +130,19 @@ class Design:
     def _codes(self, batch: pa.RecordBatch, feature: Feature) -> NDArray[np.int64]:
         """Index of each row's level; −1 where it is missing and not imputed."""
         values = strings_of(batch, feature.name)
-        found = pc.index_in(values, value_set=pa.array(feature.all_levels, pa.string()))
-        unseen = pc.and_(pc.is_valid(values), pc.is_null(found))
+        places = pc.index_in(values, value_set=pa.array(feature.all_levels, pa.string()))
+        unseen = pc.and_(pc.is_valid(values), pc.is_null(places))
         substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
         if feature.other is None and pc.any(unseen).as_py():
             raise TableError(
-                f"column {feature.name!r} holds a level that the study does not list: correct the table, or agree on a study that lists it"
+                f"column {feature.name!r} holds a level that the study does not list: correct the "
+                "table, or agree on a study that lists it"
                 ' or has other = "…"'
             )
-        found = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), found)
+        places = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), places)
         missing = substitute if self.study.missing == "impute" else -1
         codes: NDArray[np.int64] = (
-            pc.fill_null(found, missing).to_numpy(zero_copy_only=False).astype(np.int64)
+            pc.fill_null(places, missing).to_numpy(zero_copy_only=False).astype(np.int64)
         )
         return codes
 
@@ -149,9 +150,8 @@ class Design:
 
     def _mapped(self, rows: int, numbers: Values, codes: Codes) -> Block:
         block = np.empty((self._height, rows))
-        with np.errstate(
-            over="ignore"
-        ):  # a value of 1e300 may become infinite: it is clamped like any other
+        # A value of 1e300 may become infinite: it is clamped like any other.
+        with np.errstate(over="ignore"):
             for row, name, (middle, factor) in self._numeric:
                 np.subtract(numbers[name], middle, out=block[row])
                 block[row] *= factor
@@ -180,15 +180,21 @@ class Design:
             block[row : row + len(filled)] = filled
 
 
+def outside(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> int:
+    """How many values lie outside a range, and will be clamped."""
+    low, high = bounds or (-np.inf, np.inf)
+    return int(np.count_nonzero((values < low) | (values > high)))
+
+
 def _spread(codes: NDArray[np.int64], first: int, one: float, columns: Block) -> None:
-    """Write levels, from `first` on, as 0 or `one`, each in its column; NaN where the level is missing."""
+    """Write levels, from `first` on, as 0 or `one`, each in its column; NaN where missing."""
     for offset in range(len(columns)):
         np.multiply(codes == offset + first, one, out=columns[offset])
     columns[:, codes < 0] = np.nan
 
 
 def _variable(part: Part, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A numeric factor: its column clamped at the range, then the function, mapped, and raised to its degree."""
+    """A numeric factor: clamped at the range, then the function, the mapping and the degree."""
     factor = part.factor
     values = np.clip(values, *(part.feature.range or (-np.inf, np.inf)))
     if factor.function is not None:

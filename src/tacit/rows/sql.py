@@ -1,12 +1,11 @@
 """Rows of a query: PostgreSQL, SQLite and DuckDB, read only, as a stream of batches.
 
-A database is opened for reading alone, and a query sees one state of it. Passwords come from where the database's own
-client takes them, never from an address that a command line or a script would show. Errors are rewritten, because those of a
-driver quote the query, the address, and values.
+A database is opened for reading alone, and a query sees one state of it. Passwords come from where
+the database's own client takes them, never from an address that a command line or a script would
+show. Errors are rewritten, because those of a driver quote the query, the address, and values.
 """
 
 import os
-import re
 import sqlite3
 from contextlib import closing
 from importlib import import_module
@@ -17,6 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 
 from tacit.errors import TableError
+from tacit.rows.drivers import rewritten
+from tacit.rows.objects import texts_of
 from tacit.rows.table import BATCH_ROWS, Batches, Table
 
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -28,15 +29,16 @@ READING = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
-"""What a statement may do in SQLite; opened for reading alone, it would still copy itself into another file."""
+"""What a statement may do in SQLite, which opened for reading would still copy into other files."""
 
 
 def sql_table(database: str, query: str) -> Table:
-    """Rows of a query on `postgresql://host/name`, `sqlite:///file.db` or `duckdb:///file.db`, as a table to publish.
+    """Rows of a query on `postgresql://host/name`, `sqlite:///file.db` or `duckdb:///file.db`.
 
-    Three slashes begin a relative path, four an absolute one; `duckdb://` alone is for queries on files. `env:NAME` stands
-    for the address in that environment variable. A password belongs there, or where libpq looks for it: PGPASSWORD,
-    ~/.pgpass or a service file (`postgresql://?service=name`).
+    Three slashes begin a relative path, four an absolute one; `duckdb://` alone is for queries on
+    files. `env:NAME` stands for the address in that environment variable. A password belongs there,
+    or where libpq looks for it: PGPASSWORD, ~/.pgpass or a service file
+    (`postgresql://?service=name`).
     """
     address = _address(database)
     read = _READERS[_scheme(address)]
@@ -59,7 +61,8 @@ def _address(database: str) -> str:
         return _from_environment(database.removeprefix("env:"))
     if _holds_password(database):
         raise TableError(
-            "database: an address must hold no password, as commands and scripts are seen by others; put it in PGPASSWORD, ~/.pgpass "
+            "database: an address must hold no password, as commands and scripts are seen by "
+            "others; put it in PGPASSWORD, ~/.pgpass "
             "or a service file, or the whole address in an environment variable and give env:NAME"
         )
     return database
@@ -87,12 +90,14 @@ def _scheme(address: str) -> str:
     scheme = address.partition("://")[0]
     if "://" not in address or scheme not in _READERS:
         raise TableError(
-            "database: it must be postgresql://host/name, sqlite:///file.db or duckdb:///file.db, or env:NAME for one of them"
+            "database: it must be postgresql://host/name, sqlite:///file.db or duckdb:///file.db, "
+            "or env:NAME for one of them"
         )
     return scheme
 
 
-# One reader per kind of database: from its address and a query to batches, the first of which has the names even without rows.
+# One reader per kind of database: from its address and a query to batches, the first of which has
+# the names even without rows.
 
 
 def _postgresql(address: str, query: str) -> Batches:
@@ -109,6 +114,7 @@ def _sqlite(address: str, query: str) -> Batches:
         connection.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
         )
+        connection.text_factory = bytes  # its own decoder raises where a value is no UTF-8
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]
         rows = cursor.fetchmany(SQLITE_ROWS)
@@ -119,7 +125,7 @@ def _sqlite(address: str, query: str) -> Batches:
 
 def _batch(rows: list[tuple[object, ...]], names: list[str]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names)
+    return pa.RecordBatch.from_arrays([texts_of(column) for column in columns], names)
 
 
 def _duckdb(address: str, query: str) -> Batches:
@@ -142,7 +148,8 @@ def _existing(address: str) -> Path:
     path = _file(address)
     if path is None or not path.is_file():
         raise TableError(
-            f"database: no file at {str(path or '')!r}; three slashes begin a relative path, four an absolute one"
+            f"database: no file at {str(path or '')!r}; three slashes begin a relative path, four "
+            "an absolute one"
         )
     return path
 
@@ -152,7 +159,7 @@ def _extra(module: str) -> Any:  # noqa: ANN401
         return import_module(module)
     except ImportError:
         raise TableError(
-            "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit[sql]'"
+            "reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit-dp[sql]'"
         ) from None
 
 
@@ -167,9 +174,15 @@ _READERS = {
 # Errors.
 
 _ONLY_READS = "the query would change something: give one SELECT, which only reads"
-_LOGIN = "the database refuses the login: check the user, and the password in PGPASSWORD, ~/.pgpass or a service file"
+_LOGIN = (
+    "the database refuses the login: check the user, "
+    "and the password in PGPASSWORD, ~/.pgpass or a service file"
+)
 _BROKEN = "the connection to the database broke off: nothing was published or paid; try again"
-_UNKNOWN_NAME = "the query names a table or column that the database does not have: try it in the database's own client"
+_UNKNOWN_NAME = (
+    "the query names a table or column that the database does not have: "
+    "try it in the database's own client"
+)
 _REASONS = (
     (r"authentication failed|no password supplied|pg_hba\.conf|role .* does not exist", _LOGIN),
     (
@@ -191,17 +204,13 @@ _REASONS = (
         _BROKEN,
     ),
 )
-_FAILED = "the query fails on a row, or a column holds values of several kinds: try it in the database's own client, or CAST in it"
+_FAILED = (
+    "the query fails on a row, or a column holds values of several kinds: "
+    "try it in the database's own client, or CAST in it"
+)
 
 
 def _guarded(batches: Batches) -> Batches:
-    """The batches, a driver's errors rewritten; those of whoever consumes them do not pass through here."""
-    try:
+    """The batches, a driver's errors rewritten; those of who consumes them do not pass here."""
+    with rewritten(_REASONS, _FAILED):
         yield from batches
-    except TableError:
-        raise
-    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
-        told = f"{type(error).__name__} {error}"
-        raise TableError(
-            next((reason for pattern, reason in _REASONS if re.search(pattern, told)), _FAILED)
-        ) from None

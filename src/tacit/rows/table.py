@@ -1,12 +1,11 @@
-"""Where rows come from: files of several kinds, or anything in memory that speaks Arrow, as a stream of batches.
+"""Where rows come from: files, or anything in memory that speaks Arrow, as a stream of batches.
 
-Reading is single-threaded and unbuffered on purpose: memory stays flat in the number of rows. Errors are
-rewritten, because those of a reader quote the value it stumbled over.
+Reading is single-threaded and unbuffered on purpose: memory stays flat in the number of rows.
+Errors are rewritten, because those of a reader quote the value it stumbled over.
 """
 
 import glob
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,69 +15,96 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.rows.drivers import rewritten
+from tacit.rows.objects import texts_of
+from tacit.rows.text import Dialect, text_at
 from tacit.study import Study
 
 BATCH_ROWS = 2**16
 READ_BYTES = 2**16
-"""Piece in which a Parquet column is read; without it a whole row group, which may be the whole file, is held."""
-NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"]
-"""Spellings of a missing value in CSV files."""
+"""Piece in which a Parquet column is read; else a whole row group, perhaps the file, is held."""
 
 Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A source of record batches that hold at least the study's columns; `rows` where it is known beforehand."""
+    """A source of record batches that hold the study's columns; `rows` where known beforehand."""
 
     batches: Callable[[], Batches]
     rows: int | None = None
 
 
 def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
-    """A table from a path, glob, folder or list of them; an Arrow, pandas, Polars or DuckDB table; a mapping or matrix.
+    """A table from paths or folders; Arrow, pandas, Polars or DuckDB; a mapping or an array.
 
-    `columns` are those to read, by default the study's features and then the response; one that the study does not know
-    is read as it is, and from CSV as text. A two-dimensional NumPy array has these columns in this order.
+    `columns` are those to read, by default the study's features and then the response; one that the
+    study does not know is read as it is, and from CSV as text. A two-dimensional NumPy array has
+    these columns in this order.
     """
     if isinstance(source, Table):
         return source
-    names = column_names(study) if columns is None else list(columns)
-    if isinstance(source, (str, Path)):
-        return _files(files_at(str(source)), names, study)
-    if (
-        isinstance(source, Sequence)
-        and source
-        and all(isinstance(path, (str, Path)) for path in source)
-    ):
-        return _files([file for path in source for file in files_at(str(path))], names, study)
+    names = list(study.names if columns is None else columns)
+    if paths := _paths(source):
+        return _files([file for path in paths for file in files_at(path)], names, study)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
-        if source.shape[1] != len(names):
-            order = "the study's features in their order" + (
-                ", then the response" if columns is None else ""
-            )
-            raise TableError(f"an array needs {len(names)} columns: {order}")
-        with reading("the array"):
-            source = dict(zip(names, np.asarray(source, dtype=float).T, strict=True))
+        source = _columns_of(source, names)
+    if isinstance(source, Mapping) or _is_pandas(source):
+        return _in_memory(_converted(source, names, study), names)
     if isinstance(source, pa.RecordBatch):
-        source = pa.table([source[i] for i in range(source.num_columns)], schema=source.schema)
-    if isinstance(source, Mapping):
-        with reading("the mapping"):
-            source = pa.table({name: source[name] for name in names if name in source})
+        source = pa.table(source.columns, schema=source.schema)
     if isinstance(source, pa.Table):
         return _in_memory(source, names)
     if hasattr(source, "__arrow_c_stream__"):
         return _stream(source, names)
     raise TableError(
-        "a table must be a path, a query (sql_table), an Arrow, pandas, Polars or Spark table, a mapping or a two-dimensional array"
+        "a table must be a path, a query (sql_table), an Arrow, pandas, Polars or Spark table, "
+        "a mapping or a two-dimensional array"
     )
 
 
-def column_names(study: Study) -> list[str]:
-    """What a table must have: the study's features in their order, then the response."""
-    return [feature.name for feature in study.features] + [study.response.name]
+def _paths(source: object) -> list[str]:
+    """The paths that a source is; none where it is something else."""
+    paths = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
+    return list(map(str, paths)) if all(isinstance(path, (str, Path)) for path in paths) else []
+
+
+def _columns_of(array: NDArray[Any], names: list[str]) -> dict[str, NDArray[Any]]:
+    if array.shape[1] != len(names):
+        raise TableError(
+            f"an array needs {len(names)} columns, in this order: {', '.join(names)[:200]}"
+        )
+    return dict(zip(names, array.T, strict=True))
+
+
+def _is_pandas(source: object) -> bool:
+    return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+
+
+def _converted(source: Any, names: list[str], study: Study) -> pa.Table:  # noqa: ANN401
+    """Columns in memory as Arrow; those of Python objects value by value, each by itself."""
+    held = list(source.columns if _is_pandas(source) else source)
+    for name in names:
+        if held.count(name) != 1:
+            raise TableError(
+                f"the table needs exactly one column named {name!r}, as the study says"
+            )
+    numeric = {column.name for column in study.features if column.range is not None}
+    numeric.add(study.response.name)
+    with reading("the table"):
+        columns = {name: _column(source[name], numeric=name in numeric) for name in names}
+        return pa.table(columns)
+
+
+def _column(values: Any, *, numeric: bool) -> pa.Array:  # noqa: ANN401
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if getattr(getattr(values, "dtype", None), "kind", "O") in "biufmM":
+        return pa.array(values, from_pandas=True)
+    return texts_of(values, true="1", false="0") if numeric else texts_of(values)
 
 
 def _in_memory(table: pa.Table, names: list[str]) -> Table:
@@ -106,25 +132,27 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arro
 def files_at(path: str) -> list[Path]:
     """The files behind a path, a folder or a glob pattern."""
     with reading(repr(path)):
-        if Path(path).is_dir():
-            found = sorted(file for file in Path(path).iterdir() if file.name.endswith(SUFFIXES))
-        else:
-            found = (
-                [Path(path)]
-                if Path(path).exists()
-                else sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
-            )
-    if not found:
+        files = _files_at(path)
+    if not files:
         raise TableError(
-            f"no table at {path!r}: give a file, a folder or a pattern of files ending in {', '.join(SUFFIXES)}"
+            f"no table at {path!r}: give a file, a folder or a pattern of files ending in "
+            f"{', '.join(SUFFIXES)}"
         )
-    return found
+    return files
+
+
+def _files_at(path: str) -> list[Path]:
+    place = Path(path)
+    if place.is_dir():
+        return sorted(file for file in place.iterdir() if file.name.endswith(SUFFIXES))
+    if place.exists():
+        return [place]
+    return sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
 
 
 def _files(paths: list[Path], names: list[str], study: Study) -> Table:
-    paths = list(
-        {path.resolve(): path for path in paths}.values()
-    )  # a file named twice is read once
+    once = {path.resolve(): path for path in paths}  # a file named twice is read once
+    paths = list(once.values())
     for path in paths:
         if not path.name.endswith(SUFFIXES):
             raise TableError(
@@ -174,7 +202,7 @@ def _arrow(path: Path, names: list[str]) -> Batches:
 
 
 def _open_arrow(path: Path, fields: list[int] | None = None) -> tuple[pa.Schema, Batches]:
-    """Schema and batches of an Arrow file or stream. It is read, not mapped: a damaged one then raises instead of crashing."""
+    """Schema and batches of an Arrow file or stream: read, not mapped, so a damaged one raises."""
     source = pa.OSFile(str(path))
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     try:
@@ -186,37 +214,33 @@ def _open_arrow(path: Path, fields: list[int] | None = None) -> tuple[pa.Schema,
     return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
 
 
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+
+
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Arrow trusts the offsets that a file states, and would follow damaged ones out of its buffers."""
-    batch.validate(full=True)
+    """Refuse damaged offsets, which Arrow trusts and would follow out of its buffers."""
+    for column in batch.columns:
+        # Seen as bytes: letters that are none are a value like any other, and no damage.
+        as_bytes = _BYTES.get(column.type)
+        (column if as_bytes is None else column.cast(as_bytes)).validate(full=True)
     return batch
 
 
 def _csv(path: Path, names: list[str], study: Study) -> Batches:
-    parse = csv_dialect(path.name)
+    dialect = Dialect(path.name, names, study)
     with reading(path.name):
-        check_names(pyarrow.csv.open_csv(path, parse_options=parse).schema, names, path.name)
-        reader = pyarrow.csv.open_csv(
-            path, parse_options=parse, convert_options=csv_types(names, study)
-        )
-    return _guarded(reader, path.name)
+        schema = pyarrow.csv.open_csv(text_at(path), parse_options=dialect.parse).schema
+        check_names(schema, names, path.name)
+    dialect.out_of_shape = 0  # in what was just looked at: it is read once more
+    return _guarded(_csv_batches(path, dialect), path.name)
 
 
-def csv_dialect(name: str) -> pyarrow.csv.ParseOptions:
-    """Tabs where a file's name says so, else commas."""
-    return pyarrow.csv.ParseOptions(delimiter="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
-
-
-def csv_types(names: list[str], study: Study) -> pyarrow.csv.ConvertOptions:
-    """Numbers where the study gives a range, else text; other columns are not converted at all."""
-    numeric = {
-        study.response.name,
-        *(feature.name for feature in study.features if feature.range is not None),
-    }
-    types = {name: pa.float64() if name in numeric else pa.string() for name in names}
-    return pyarrow.csv.ConvertOptions(
-        column_types=types, include_columns=names, null_values=NULLS, strings_can_be_null=True
-    )
+def _csv_batches(path: Path, dialect: Dialect) -> Batches:
+    for batch in pyarrow.csv.open_csv(
+        text_at(path), parse_options=dialect.parse, convert_options=dialect.convert
+    ):
+        yield dialect.typed(batch)
+    yield dialect.missing(dialect.out_of_shape)
 
 
 def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
@@ -226,35 +250,24 @@ def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
             raise TableError(f"{source} needs exactly one column named {name!r}, as the study says")
 
 
-def _guarded(reader: Any, source: str) -> Batches:  # noqa: ANN401
-    """The reader's batches, its errors rewritten."""
-    batches = iter(reader)
-    while True:
-        with reading(source):
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-        yield batch
+def _guarded(reader: Iterable[pa.RecordBatch], source: str) -> Batches:
+    """The reader's batches, its errors rewritten; those of who consumes them do not pass here."""
+    with reading(source):
+        yield from reader
 
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
     """Replace a reader's error, which may quote data, by one that names the place alone."""
-    try:
-        yield
-    except TableError:
-        raise
-    except Exception as error:  # noqa: BLE001  (nor may an answer that breaks its reader)
-        if isinstance(error, OSError) and error.strerror:
-            message = f"cannot read {source}: {error.strerror}"
-        elif column := re.match(
-            r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double", str(error)
-        ):
-            place = int(column[1]) + 1
-            message = f"{source}: its column number {place} holds something that is neither a number nor {NULLS[1]}, as its range asks"
-        elif str(error).startswith("Duplicate column names"):
-            message = f"{source} has two columns of the same name: rename one"
-        else:
-            message = f"{source} cannot be read as a table: check that it is whole, and that each column holds values of one kind"
-        raise TableError(message) from None
+    unreadable = (
+        f"{source} cannot be read as a table: check that it is whole, "
+        "and that each column holds values of one kind"
+    )
+    twice = ("Duplicate column names", f"{source} has two columns of the same name: rename one")
+    with rewritten([twice], unreadable):
+        try:
+            yield
+        except OSError as error:
+            if error.strerror:
+                raise TableError(f"cannot read {source}: {error.strerror}") from None
+            raise

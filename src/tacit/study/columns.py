@@ -1,4 +1,4 @@
-"""The columns of a study: the response, the features, and how each becomes numbers of a public range."""
+"""The columns of a study: response and features, and how each becomes numbers of a public range."""
 
 from typing import Annotated, Any, Self
 
@@ -9,12 +9,14 @@ from pydantic import (
     model_validator,
 )
 
-from tacit.records import Finite, Name, Record
+from tacit.records import Finite, Name, Record, at_most
 from tacit.study.grid import mapping_of, on_grid
 from tacit.study.transforms import FunctionName, check, image, label
 
 MOST_STRETCH = 1e4
 """How many times wider than its typical interval a range may be."""
+MOST_LEVELS = 513
+"""Most levels that are listed: all but one become a column, of which there are 512 at most."""
 Range = tuple[Finite, Finite]
 
 
@@ -27,7 +29,8 @@ def _increasing(field: str, bounds: Range) -> None:
 class Response(Record):
     """The response and its public range, which is mapped to [−1, 1], perhaps after a function.
 
-    Not `centred`, it is divided by its largest size instead: for a model without a constant, which would have to be zero at zero.
+    Not `centred`, it is divided by its largest size instead: for a model without a constant, which
+    would have to be zero at zero.
     """
 
     name: Name
@@ -72,15 +75,21 @@ class Response(Record):
 class Feature(Record):
     """A numeric feature with a public `range`, or a categorical one with public `levels`.
 
-    `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given; values are still clamped
-    at the range, and a row that an outlier makes long is shrunk, not clipped. The first level is the reference; a level
-    outside the list is an error unless `other` names the level that takes it.
+    `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given;
+    values are still clamped at the range, and a row that an outlier makes long is shrunk, not
+    clipped. The first level is the reference; a level outside the list is an error unless `other`
+    names the level that takes it.
     """
 
     name: Name
     range: Annotated[Range, Field(strict=False)] | None = None
     typical: Annotated[Range, Field(strict=False)] | None = None
-    levels: Annotated[tuple[Name, ...], Field(strict=False)] | None = None
+    levels: (
+        Annotated[
+            tuple[Name, ...], Field(strict=False, max_length=MOST_LEVELS), at_most(MOST_LEVELS)
+        ]
+        | None
+    ) = None
     other: Name | None = None
 
     @model_validator(mode="after")
@@ -107,7 +116,8 @@ class Feature(Record):
             or self.longest > MOST_STRETCH
         ):
             raise ValueError(
-                f"typical must lie inside the range of a numeric feature, which may be {MOST_STRETCH:g} times as wide at most"
+                "typical must lie inside the range of a numeric feature, "
+                f"which may be {MOST_STRETCH:g} times as wide at most"
             )
 
     @property
@@ -130,13 +140,13 @@ class Feature(Record):
 
     @property
     def all_levels(self) -> tuple[str, ...]:
-        """Every level with `other` last where it is a level of its own; the first is the reference."""
+        """Every level, `other` last where it is one of its own; the first is the reference."""
         levels = self.levels or ()
         return levels if self.other is None or self.other in levels else (*levels, self.other)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the encoded columns: the feature itself, or one 0/1 column per level but the reference."""
+        """Names of the encoded columns: the feature itself, or each level but the reference."""
         if self.levels is None:
             return (self.name,)
         return tuple(f"{self.name}[{level}]" for level in self.all_levels[1:])

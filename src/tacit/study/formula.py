@@ -1,39 +1,34 @@
-"""Formulas: "days ~ age * sex + poly(bmi, 2)" and public ranges become the document of a study, without a look at data.
+"""Formulas: "days ~ age * sex + poly(bmi, 2)" and public ranges become the document of a study.
 
-Formulaic reads the formula and, on a table of made-up rows from the public domain, says which levels need a column. What is
-supported is what public ranges bound: columns, powers, products, and monotone functions. The design spans exactly the columns that the
-formula names: a term is centred, which keeps it apart from others under noise, wherever the rest of the formula makes up for that,
-and left as it is where not (as in "y ~ 0 + x").
+A formula is read by a grammar of our own (`grammar.py`) and never evaluated; no row is looked at.
+What is supported is what public ranges bound: columns, powers, products, and monotone functions.
+The design spans exactly the columns that the formula names: a term is centred, which keeps it apart
+from others under noise, wherever the rest of the formula makes up for that, and left as it is where
+not (as in "y ~ 0 + x").
 """
 
-import ast
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from pydantic import ValidationError
 
 from tacit.errors import StudyError
 from tacit.records import explain
+from tacit.study.coding import parts_of
 from tacit.study.columns import Feature
 from tacit.study.expansion import ONE, encoded, raw, spanned
+from tacit.study.factors import Atom, atom_of, response_of
+from tacit.study.grammar import Chain, Everything, GrammarError, Name, Node, Number, parse
 from tacit.study.terms import MOST_DEGREE, MOST_FACTORS, Factor, Product, Term, products_of
-from tacit.study.transforms import FUNCTIONS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SUPPORTED = (
-    f"columns, C(column), poly(column, degree), I(column**power) with powers to {MOST_DEGREE}, products of columns by ':' or '*', "
-    f"and {', '.join(FUNCTIONS)} of a column"
-)
-_MADE_UP_ROWS = 64
-
-Alternatives = tuple[tuple[Factor, ...], ...]
-"""The columns of one factor of a formula, each a product of our factors."""
-Scoped = list[list[tuple[str, bool]]]
-"""Products of factors' texts, each with whether its reference level is left out; [] is the intercept."""
+MOST_TERMS = 512
+"""Most terms that a formula may expand to, as many as a study may have columns."""
+TOO_MANY = f"formula: it expands to more than {MOST_TERMS} terms: use fewer"
+INTERCEPT: tuple[Atom, ...] = ()
+Terms = dict[frozenset[Atom], tuple[Atom, ...]]
+"""Products of atoms, each once, in the order in which they come."""
+Features = Mapping[str, Feature]
 
 
 def document_of(
@@ -41,190 +36,215 @@ def document_of(
 ) -> dict[str, Any]:
     """The document of the study that a formula describes."""
     features = {name: _feature(name, described) for name, described in columns.items()}
-    left, scoped = _parse(formula, features)
-    response, function = _response(left, features)
-    used, terms = _terms(scoped, features, response)
+    try:
+        left, right = parse(formula)
+    except GrammarError as error:
+        raise StudyError(f"formula: {formula[:200]!r} cannot be read: {error}") from None
+    response, function = response_of(left, features, formula)
+    expanded = _Expansion(features, response).terms(right)
+    intercept = frozenset() in expanded
+    used, terms = _terms(_coded(expanded.values(), features), response)
     if idle := sorted(set(features) - {*used, response}):
         raise StudyError(f"columns: {idle[0]!r} is not in the formula: remove it, or add it there")
-    intercept = [] in scoped
-    terms, has_constant = _centred(
-        tuple(features[name] for name in used), terms, intercept=intercept
-    )
+    described = tuple(features[name] for name in used)
+    terms, has_constant = _centred(described, terms, intercept=intercept)
     written = [term.model_dump(mode="json") for term in terms]
     is_plain = intercept and written == [{"product": [name]} for name in used]
-    described: dict[str, Any] = {"name": formula.strip()[:200]}
-    return (
-        described
-        | dict(fields)
-        | {
-            "intercept": intercept,
-            "response": {
-                "name": response,
-                "range": features[response].range,
-                "function": function,
-                "centred": has_constant,
-            },
-            "features": [
-                features[name].model_dump(mode="json", exclude_none=True) for name in used
-            ],
-            "terms": [] if is_plain else written,
-        }
-    )
+    return {"name": " ".join(formula.split())[:200], **fields} | {
+        "intercept": intercept,
+        "response": {
+            "name": response,
+            "range": features[response].range,
+            "function": function,
+            "centred": has_constant,
+        },
+        "features": [one.model_dump(mode="json", exclude_none=True) for one in described],
+        "terms": [] if is_plain else written,
+    }
 
 
 def _feature(name: str, described: object) -> Feature:
     """A column from its range, its levels, or the fields of a feature."""
     if isinstance(described, Feature):
         return described
+    fields: dict[str, Any] = {"range": described}
     if isinstance(described, Mapping):
         fields = dict(described)
-    elif (
-        isinstance(described, Sequence)
-        and not isinstance(described, str)
-        and all(isinstance(level, str) for level in described)
-    ):
-        fields = {"levels": list(described)}
-    else:
-        fields = {"range": described}
+    elif isinstance(described, Sequence) and not isinstance(described, str):
+        is_levels = all(isinstance(level, str) for level in described)
+        fields = {"levels" if is_levels else "range": list(described)}
     try:
         return Feature.model_validate({"name": name} | fields)
     except ValidationError as error:
         raise StudyError(
-            f"columns.{name}.{explain(error)}; give a range as (18, 100) or levels as ['female', 'male']"
+            f"columns.{name}.{explain(error)}; "
+            "give a range as (18, 100) or levels as ['female', 'male']"
         ) from None
 
 
-# Reading, by Formulaic.
+# The right side, expanded into products.
 
 
-def _parse(formula: str, features: Mapping[str, Feature]) -> tuple[str, Scoped]:
-    """The text of the left side, and the right side with the levels that need a column."""
-    try:
-        from formulaic import Formula
-        from formulaic.errors import FormulaicError
-    except ImportError:
-        raise StudyError(
-            "a formula needs formulaic: install it with pip install 'tacit[formula]'"
-        ) from None
-    try:
-        parsed = Formula(formula, _context={"__formulaic_variables_available__": list(features)})
-        left, right = parsed.lhs, parsed.rhs
-        factors = [
-            factor.expr
-            for term in chain(left, right)
-            for factor in term.factors
-            if factor.eval_method.value != "literal"
-        ]
-    except (FormulaicError, AttributeError, SyntaxError, ValueError, TypeError) as error:
-        reason = (
-            str(error).splitlines()[0]
-            if isinstance(error, FormulaicError)
-            else "write it as 'response ~ terms'"
-        )
-        raise StudyError(f"formula: {formula!r} cannot be read: {reason}") from None
-    if len(left) != 1 or len(left[0].factors) != 1:
-        raise StudyError(
-            f"formula: {formula!r} must have one response, a column or a function of one, left of '~'"
-        )
-    for text in factors:
-        _read(text, features)  # nothing is evaluated that is not understood
-    return str(left[0].factors[0].expr), _structure(right, features)
+class _Expansion:
+    """What the operators mean between terms, as in R."""
+
+    def __init__(self, features: Features, response: str) -> None:
+        self._features = features
+        self._response = response
+
+    def terms(self, right: Node) -> Terms:
+        """The terms of the right side, those of fewer factors first.
+
+        The intercept is among them unless it is left out, by adding 0 or taking away 1.
+        """
+        total: Terms = {frozenset(): INTERCEPT}
+        for mark, node in _summands(right):
+            if node == Number("0"):
+                self._add(total, "-" if mark == "+" else "+", self._expanded(Number("1")))
+            else:
+                self._add(total, mark, self._expanded(node))
+        return dict(sorted(total.items(), key=lambda term: len(term[0])))
+
+    def _add(self, total: Terms, mark: str, terms: Terms) -> None:
+        for key, term in terms.items():
+            if mark == "-":
+                total.pop(key, None)
+            else:
+                total.setdefault(key, term)
+        if len(total) > MOST_TERMS:
+            raise StudyError(TOO_MANY)
+
+    def _expanded(self, node: Node) -> Terms:
+        if node == Number("1"):
+            return {frozenset(): INTERCEPT}
+        if isinstance(node, Everything):
+            names = [name for name in self._features if name != self._response]
+            return _once((atom_of(Name(name, name), self._features),) for name in names)
+        if not isinstance(node, Chain):
+            if isinstance(node, Number):
+                _refuse_number(node)
+            return _once([(atom_of(node, self._features),)])
+        return self._chained(node)
+
+    def _chained(self, node: Chain) -> Terms:
+        """The terms of a chain of operators of one rank, from the left."""
+        mark = node.rest[0][0]
+        if mark == "^":
+            return self._power(node)
+        if mark in ":*/" and any(isinstance(one, Number) for one in _operands(node)):
+            _refuse_number(node)
+        total = {} if node.first is None else dict(self._expanded(node.first))
+        for operator, operand in node.rest:
+            terms = self._expanded(operand)
+            if operator in "+-":
+                self._add(total, operator, terms)
+            elif operator == ":":
+                total = self._crossed(total, terms)
+            elif operator == "*":
+                crossed = self._crossed(total, terms)
+                self._add(total, "+", terms)
+                self._add(total, "+", crossed)
+            else:
+                everything = _once([tuple(chain.from_iterable(total.values()))])
+                self._add(total, "+", self._crossed(everything, terms))
+        return total
+
+    def _power(self, node: Chain) -> Terms:
+        """All products of as many terms as the power says."""
+        power = node.rest[0][1].text
+        if not power.isdigit() or not 1 <= int(power[:3]) <= MOST_DEGREE or node.first is None:
+            raise StudyError(
+                f"formula: {node.text[:100]!r} must have a power from 1 to {MOST_DEGREE}"
+            )
+        base = self._expanded(node.first)
+        total = dict(base)
+        for _ in range(int(power) - 1):
+            self._add(total, "+", self._crossed(total, base))
+        return total
+
+    def _crossed(self, first: Terms, second: Terms) -> Terms:
+        """Every product of one of the first terms and one of the second."""
+        total: Terms = {}
+        for left, right in product(first.values(), second.values()):
+            term = tuple(dict.fromkeys((*left, *right)))
+            if len(term) > MOST_FACTORS:
+                text = ":".join(atom.text for atom in term)[:200]
+                raise StudyError(f"formula: {text!r} multiplies more than {MOST_FACTORS} columns")
+            self._add(total, "+", {frozenset(term): term})
+        return total
 
 
-def _structure(right: Any, features: Mapping[str, Feature]) -> Scoped:  # noqa: ANN401
-    """Formulaic's own choice of the levels that keep a design of full rank, on made-up rows."""
-    import numpy as np
-
-    context = {name: function.forward for name, function in FUNCTIONS.items()}
-    with np.errstate(all="ignore"):
-        matrix = right.get_model_matrix(_made_up(features), context=context, na_action="ignore")
-    found = []
-    for structure in matrix.model_spec.structure:
-        for scoped in structure.scoped_terms:
-            if scoped.scale != 1:
-                raise StudyError(
-                    f"formula: {str(structure.term)!r} scales a term by a number, which changes its unit alone: leave the number out"
-                )
-            found.append([(factor.factor.expr, bool(factor.reduced)) for factor in scoped.factors])
-    return found
+def _summands(node: Node) -> list[tuple[str, Node]]:
+    """What a sum adds and takes away."""
+    if not isinstance(node, Chain) or node.rest[0][0] not in "+-":
+        return [("+", node)]
+    first = [] if node.first is None else [("+", node.first)]
+    return [*first, *node.rest]
 
 
-def _made_up(features: Mapping[str, Feature]) -> "pd.DataFrame":
-    """Rows that walk through every range and level."""
-    import numpy as np
-    import pandas as pd
+def _operands(chain: Chain) -> list[Node | None]:
+    return [chain.first, *(operand for _, operand in chain.rest)]
 
-    rows = max([_MADE_UP_ROWS, *(len(feature.all_levels) for feature in features.values())])
-    steps = np.arange(rows)
 
-    def column(place: int, feature: Feature) -> object:
-        if feature.range is None:
-            codes = (steps // (place + 1)) % len(feature.all_levels)
-            return pd.Categorical.from_codes(codes, categories=pd.Index(feature.all_levels))
-        low, high = feature.range
-        return low + (high - low) * (((place + 1) * math.sqrt(2) * (steps + 1)) % 1)
+def _once(terms: Iterable[tuple[Atom, ...]]) -> Terms:
+    """Terms by the factors they multiply, each factor once."""
+    return {frozenset(term): tuple(dict.fromkeys(term)) for term in terms}
 
-    return pd.DataFrame(
-        {name: column(place, feature) for place, (name, feature) in enumerate(features.items())}
+
+def _refuse_number(node: Node) -> None:
+    if node == Number("0"):
+        raise StudyError("formula: 0 leaves the intercept out, and stands outside parentheses")
+    raise StudyError(
+        f"formula: {node.text[:100]!r} scales a term by a number, which changes its unit alone: "
+        "leave the number out"
     )
 
 
 # Meaning.
 
 
-def _response(text: str, features: Mapping[str, Feature]) -> tuple[str, str | None]:
-    """Name and function of the response."""
-    alternatives = _read(text, features)
-    [factor, *others] = alternatives[0]
-    if len(alternatives) > 1 or others or factor.degree > 1:
-        raise StudyError(
-            f"formula: the response {text!r} is not supported; give a column, or one of {', '.join(FUNCTIONS)} of a column"
-        )
-    if features[factor.of].range is None:
-        raise StudyError(f"formula: the response {factor.of!r} must have a range, not levels")
-    return factor.of, factor.function
+def _coded(terms: Iterable[tuple[Atom, ...]], features: Features) -> list[list[tuple[Atom, bool]]]:
+    """Products of atoms, each with whether it has a column for every level."""
+    written = list(terms)
+    divided = []
+    for term in written:
+        categorical = frozenset(atom for atom in term if atom.is_categorical(features))
+        divided.append((frozenset(term) - categorical, categorical))
+    coded = []
+    for term, (numeric, _), parts in zip(written, divided, parts_of(divided), strict=True):
+        for part in parts:
+            present = numeric | part.reduced | part.full
+            coded.append([(atom, atom in part.full) for atom in term if atom in present])
+    return coded
 
 
 def _terms(
-    scoped: Scoped, features: Mapping[str, Feature], response: str
+    coded: list[list[tuple[Atom, bool]]], response: str
 ) -> tuple[list[str], tuple[Term, ...]]:
     """The columns that the right side uses, in its order, and its terms, each once."""
     terms: dict[Term, None] = {}
-    for factors in filter(None, scoped):
-        choices = [
-            _coded(_read(text, features), features, reduced=reduced) for text, reduced in factors
-        ]
+    for atoms in filter(None, coded):
+        choices = [atom.columns_with(every_level=every) for atom, every in atoms]
         for combination in product(*choices):
             try:
                 terms[Term(product=tuple(chain.from_iterable(combination)))] = None
             except ValidationError:
+                text = ":".join(atom.text for atom, _ in atoms)[:200]
                 raise StudyError(
-                    f"formula: {':'.join(text for text, _ in factors)!r} multiplies more than {MOST_FACTORS} columns"
+                    f"formula: {text!r} multiplies more than {MOST_FACTORS} columns"
                 ) from None
+            if len(terms) > MOST_TERMS:
+                raise StudyError(TOO_MANY)
     used = list(dict.fromkeys(factor.of for term in terms for factor in term.product))
     if response in used:
         raise StudyError(f"formula: {response!r} stands on both sides")
     return used, tuple(terms)
 
 
-def _coded(
-    alternatives: Alternatives, features: Mapping[str, Feature], *, reduced: bool
-) -> Alternatives:
-    """The factors with a column for every level where none is left out."""
-    every = [
-        [
-            f.model_copy(update={"every_level": features[f.of].range is None and not reduced})
-            for f in each
-        ]
-        for each in alternatives
-    ]
-    return tuple(map(tuple, every))
-
-
 def _centred(
     features: tuple[Feature, ...], terms: tuple[Term, ...], *, intercept: bool
 ) -> tuple[tuple[Term, ...], bool]:
-    """The terms, centred wherever that keeps what they span, and whether the constant is among what they span."""
+    """The terms, centred wherever that keeps what they span, and whether they span the constant."""
     products = products_of(features, terms) if terms else ()
     try:
         for each in products:
@@ -240,123 +260,9 @@ def _centred(
 
 
 def _uncentred(term: Term, columns: Product) -> Term:
-    factors = (
-        part.factor
-        if part.feature.range is None
-        else part.factor.model_copy(update={"centred": False})
-        for part in columns.parts
-    )
+    factors: list[Factor] = []
+    for part in columns.parts:
+        is_numeric = part.feature.range is not None
+        change = {"centred": False} if is_numeric else {}
+        factors.append(part.factor.model_copy(update=change))
     return term.model_copy(update={"product": tuple(factors)})
-
-
-# One factor.
-
-
-def _read(text: str, features: Mapping[str, Feature]) -> Alternatives:
-    """The columns of one factor of a formula: of `age`, `C(sex)`, `poly(bmi, 2)`, `I(age**2)`, `log(income)`."""
-    if text in features:
-        return ((Factor(of=text),),)
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        _refuse(text, features)
-    found = (
-        _poly(tree, features)
-        if isinstance(tree, ast.Call) and _called(tree) == "poly"
-        else _power_product(tree, features)
-    )
-    if found is None:
-        _refuse(text, features)
-    return found
-
-
-def _refuse(text: str, features: Mapping[str, Feature]) -> NoReturn:
-    if text.isidentifier():
-        message = f"formula: {text!r} is not among the columns, which are {', '.join(features)}: give it a range or levels"
-    else:
-        message = f"formula: {text!r} is not supported; a formula is made of {SUPPORTED}"
-    raise StudyError(message)
-
-
-def _called(call: ast.Call) -> str:
-    """Name of the function that is called, with or without `np.` before it."""
-    target = call.func
-    if (
-        isinstance(target, ast.Attribute)
-        and isinstance(target.value, ast.Name)
-        and target.value.id in {"np", "numpy"}
-    ):
-        return target.attr
-    return target.id if isinstance(target, ast.Name) else ""
-
-
-def _poly(call: ast.Call, features: Mapping[str, Feature]) -> Alternatives | None:
-    """Degrees 1 to k of one variable; `raw` changes the basis, not what it spans, and ours is neither R's nor the powers."""
-    options = {keyword.arg: keyword.value for keyword in call.keywords}
-    rest = call.args[1:]
-    degree = rest[0] if rest else options.pop("degree", ast.Constant(1))
-    options.pop("raw", None)
-    factor = _single(call.args[0], features) if call.args else None
-    if (
-        factor is None
-        or features[factor.of].range is None
-        or options
-        or len(rest) > 1
-        or not isinstance(degree, ast.Constant)
-    ):
-        return None
-    if type(degree.value) is not int or not 1 <= degree.value <= MOST_DEGREE:
-        return None
-    return tuple((factor.model_copy(update={"degree": k}),) for k in range(1, degree.value + 1))
-
-
-def _power_product(tree: ast.expr, features: Mapping[str, Feature]) -> Alternatives | None:
-    """One column: a variable, a power of one, or a product of such; I(…) around it, or C(…) around a categorical one."""
-    if (
-        isinstance(tree, ast.Call)
-        and _called(tree) == "I"
-        and len(tree.args) == 1
-        and not tree.keywords
-    ):
-        return _power_product(tree.args[0], features)
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
-        sides = [_power_product(side, features) for side in (tree.left, tree.right)]
-        factors = [factor for side in sides if side for factor in side[0]]
-        numeric = all(features[factor.of].range is not None for factor in factors)
-        return None if None in sides or not numeric else (tuple(factors),)
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow):
-        factor, power = _single(tree.left, features), tree.right
-        if (
-            factor is None
-            or features[factor.of].range is None
-            or not isinstance(power, ast.Constant)
-            or type(power.value) is not int
-        ):
-            return None
-        return (
-            ((factor.model_copy(update={"degree": power.value}),),)
-            if 1 <= power.value <= MOST_DEGREE
-            else None
-        )
-    factor = _single(tree, features)
-    return None if factor is None else ((factor,),)
-
-
-def _single(tree: ast.expr, features: Mapping[str, Feature]) -> Factor | None:
-    """A column, C() of a categorical one, or a function of a numeric one."""
-    if isinstance(tree, ast.Name):
-        return Factor(of=tree.id) if tree.id in features else None
-    if (
-        not isinstance(tree, ast.Call)
-        or len(tree.args) != 1
-        or tree.keywords
-        or not isinstance(tree.args[0], ast.Name)
-    ):
-        return None
-    name, called = tree.args[0].id, _called(tree)
-    if name not in features:
-        return None
-    if called == "C":
-        return Factor(of=name) if features[name].range is None else None
-    known = called in FUNCTIONS and features[name].range is not None
-    return Factor.model_validate({"of": name, "function": called}) if known else None

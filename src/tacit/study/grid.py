@@ -9,11 +9,14 @@ Interval = tuple[float, float]
 
 
 def mapping_of(bounds: Interval, *, centred: bool = True) -> tuple[float, float]:
-    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1]; uncentred, zero and its largest size."""
+    """Middle and half-width of an interval: x ↦ (x − middle)/half takes it to [−1, 1].
+
+    Uncentred, they are zero and the interval's largest size.
+    """
     low, high = bounds
-    return (
-        (low + (high - low) / 2, (high - low) / 2) if centred else (0.0, max(abs(low), abs(high)))
-    )
+    if centred:
+        return low + (high - low) / 2, (high - low) / 2
+    return 0.0, max(abs(low), abs(high))
 
 
 def on_grid(size: float) -> float:

@@ -1,4 +1,4 @@
-"""A study as the text of a TOML file, every default written out: what is read back is the same study."""
+"""A study as the text of a TOML file, every default written out: read back, it is the same."""
 
 import json
 import re
@@ -44,15 +44,15 @@ def table_lines(table: dict[str, Any]) -> str:
 
 
 def _value(value: object) -> str:
-    """A string, number, truth value, or list or inline table of them; JSON's spelling is TOML's, but for the letter DEL."""
+    """A string, number, truth value, or list or inline table of them.
+
+    JSON's spelling is TOML's, but for the letter DEL.
+    """
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, dict):
-        return (
-            "{ "
-            + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items())
-            + " }"
-        )
+        fields = ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items())
+        return f"{{ {fields} }}"
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
 
 

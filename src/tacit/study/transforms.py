@@ -1,4 +1,7 @@
-"""Monotone functions that a study may name: the public range of a column gives that of its function without a look at data."""
+"""Monotone functions that a study may name.
+
+The public range of a column gives that of its function, without a look at data.
+"""
 
 import math
 from collections.abc import Callable
@@ -43,7 +46,7 @@ def label(function: FunctionName | None, name: str) -> str:
 
 
 def image(function: FunctionName | None, bounds: Bounds) -> Bounds:
-    """The range of a column after a function; whoever states both checked that they fit (`check`)."""
+    """The range of a column after a function that fits it (`check`)."""
     if function is None:
         return bounds
     forward = FUNCTIONS[function].forward
@@ -59,10 +62,12 @@ def check(function: FunctionName | None, name: str, bounds: Bounds) -> None:
         least = "at or above" if known.closed else "above"
         most = f" and at most {known.most:g}" if math.isfinite(known.most) else ""
         raise ValueError(
-            f"{label(function, name)} needs a range {least} {known.least:g}{most}: change the range of {name!r}, or the function"
+            f"{label(function, name)} needs a range {least} {known.least:g}{most}: "
+            f"change the range of {name!r}, or the function"
         )
     low, high = image(function, bounds)
     if not high - low > 1e-9 * max(abs(low), abs(high)):
         raise ValueError(
-            f"{label(function, name)} is nearly constant over the range of {name!r}: use the column itself"
+            f"{label(function, name)} is nearly constant over the range of {name!r}: "
+            "use the column itself"
         )

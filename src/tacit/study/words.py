@@ -1,4 +1,7 @@
-"""A study in words: what it asks, what it promises, and what an attacker could learn; for screens and reports alike."""
+"""A study in words, for screens and reports alike.
+
+What it asks, what it promises, and what an attacker could learn.
+"""
 
 from scipy.special import ndtr
 
@@ -6,17 +9,16 @@ from tacit.study import Study
 
 
 def best_guess(mu: float) -> float:
-    """How often the best attacker tells apart two candidates for one row, who knows all others: Φ(μ/2)."""
+    """How often an attacker who knows all other rows tells two candidates for one apart: Φ(μ/2)."""
     return float(ndtr(mu / 2))
 
 
 def neighbours(study: Study) -> str:
     """What the guarantee makes hard to notice."""
-    return (
-        "exchanging one row for any other"
-        if study.relation == "replace-one"
-        else "adding or removing one row"
-    )
+    return {
+        "replace-one": "exchanging one row for any other",
+        "add-remove": "adding or removing one row",
+    }[study.relation]
 
 
 def count(study: Study) -> str:
@@ -33,7 +35,10 @@ def shrinking(study: Study) -> str:
     """What happens to long rows."""
     if study.row_radius >= study.longest_row:
         return "no row is shrunk"
-    return f"one longer than {study.row_radius:.4g} (none exceeds {study.longest_row:.4g}) is shrunk to that, response included"
+    return (
+        f"one longer than {study.row_radius:.4g} (none exceeds {study.longest_row:.4g}) "
+        "is shrunk to that, response included"
+    )
 
 
 def noise_of_averaging(study: Study) -> float:
@@ -44,10 +49,12 @@ def noise_of_averaging(study: Study) -> float:
 
 def averaging(study: Study) -> str:
     """What averaging does, costs, and is good for."""
-    k, factor = study.release.average, noise_of_averaging(study)
+    k = study.release.average
+    factor = noise_of_averaging(study)
     return (
-        f"{k} rows, dealt at random, become one: noise on X'X is {factor:.3g} times that without averaging, and what rows say of slopes "
-        f"is {k} times less: against it, noise is {factor * k:.3g} times larger (mean response: {factor:.3g}). It is worth it only for a "
+        f"{k} rows, dealt at random, become one: noise on X'X is {factor:.3g} times that without "
+        f"averaging, and what rows say of slopes is {k} times less: against it, noise is "
+        f"{factor * k:.3g} times larger (mean response: {factor:.3g}). It is worth it only for a "
         "method that needs nearly normal rows, where noise is negligible all the same"
     )
 
@@ -55,17 +62,29 @@ def averaging(study: Study) -> str:
 def missing(study: Study) -> str:
     """What happens to missing values when a holder publishes."""
     return {
-        "drop": "a row with a missing value counts as a row of zeros: it adds nothing, and n does not tell",
-        "impute": "a missing feature becomes the middle of its range, or the reference (other) level",
-        "refuse": "a table with missing values is refused; that it was refused may be seen by others",
+        "drop": (
+            "a row with a missing value counts as a row of zeros: "
+            "it adds nothing, and n does not tell"
+        ),
+        "impute": (
+            "a missing feature becomes the middle of its range, or the reference (other) level"
+        ),
+        "refuse": (
+            "a table with missing values is refused; that it was refused may be seen by others"
+        ),
     }[study.missing]
 
 
 def attack(mu: float) -> tuple[str, ...]:
     """What an attacker can learn from a release of that μ, sentence by sentence."""
+    once = 100 * best_guess(mu)
+    twice = 100 * best_guess(mu * 2**0.5)
     return (
         "suppose they know every row but one, and that this one is either A or B.",
-        f"Before the release they guess right 50 times in 100; with it, whatever they do, at most {100 * best_guess(mu):.1f} times.",
-        f"Two such releases from the same persons make it {100 * best_guess(mu * 2**0.5):.1f}; the ledger adds them up.",
+        (
+            "Before the release they guess right 50 times in 100; with it, whatever they do, "
+            f"at most {once:.1f} times."
+        ),
+        f"Two such releases from the same persons make it {twice:.1f}; the ledger adds them up.",
         "It does not hide what is true of people in general: that is what the study is for.",
     )

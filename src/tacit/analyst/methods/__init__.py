@@ -15,11 +15,23 @@ METHODS = {
     "ada-ssp": "tacit.analyst.methods.ada_ssp",
     "non-private": "tacit.analyst.methods.non_private",
 }
+PAPER_NAMES = {
+    "MCMC-normalX": "normal-x",
+    "MCMC-fixedS": "fixed-s",
+    "Bayes-fixedS-fast": "fixed-s-fast",
+    "MCMC-B&S": "bernstein-sheldon",
+    "adaSSP": "ada-ssp",
+}
+"""What Alparslan, Yıldırım and Birbil (2023) call methods that are here under another name."""
 
 
 def method_named(name: str) -> Method:
-    """The method of that name."""
-    if name not in METHODS:
-        raise MethodError(f"method must be one of {', '.join(METHODS)}; got {name!r}")
-    method: Method = import_module(METHODS[name]).METHOD
+    """The method of that name, or of the paper's name for it."""
+    ours = PAPER_NAMES.get(name, name) if isinstance(name, str) else ""
+    if ours not in METHODS:
+        raise MethodError(
+            f"method must be one of {', '.join(METHODS)}, or the paper's name for one "
+            f"({', '.join(PAPER_NAMES)}); got {name!r}"
+        )
+    method: Method = import_module(METHODS[ours]).METHOD
     return method

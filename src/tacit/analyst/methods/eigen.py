@@ -1,4 +1,4 @@
-"""Noisy X'X made positive semidefinite: its eigendecomposition with negative eigenvalues cut at zero."""
+"""Noisy X'X made positive semidefinite: eigendecompositions, negative eigenvalues cut at zero."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class Eigen(NamedTuple):
-    """S̃_j = E_j diag(D_j) E_j', the positive semidefinite matrix nearest to Ŝ_j, and ẑ_j in its eigenbasis."""
+    """S̃_j = E_j diag(D_j) E_j', the positive semidefinite matrix nearest to Ŝ_j."""
 
     vectors: Array  # (J, d, d): E_j, eigenvectors in columns
     values: Array  # (J, d): D_j ≥ 0
@@ -23,11 +23,16 @@ def eigen(evidence: Evidence) -> Eigen:
     """Decompose every holder's matrix once; all fixed-S methods work in these bases."""
     values, vectors = np.linalg.eigh(evidence.grams)
     moments = np.einsum("jab,ja->jb", vectors, evidence.moments)
-    return Eigen(vectors, np.maximum(values, 0.0), moments, evidence.moment_sd**2)
+    return Eigen(
+        vectors=vectors,
+        values=np.maximum(values, 0.0),
+        moments=moments,
+        moment_variance=evidence.moment_sd**2,
+    )
 
 
 def natural_parameters(basis: Eigen, noise_variance: float) -> tuple[Array, Array]:
-    r"""What the releases say of θ at a given σ²: Σ_j S̃_j A_j⁻¹ S̃_j and Σ_j S̃_j A_j⁻¹ ẑ_j, A_j = σ²S̃_j + σ_z²I.
+    r"""What the releases say of θ at a given σ²: the sums in P and h of (F3).
 
     In each eigenbasis A_j is diagonal. A direction with eigenvalue zero says nothing.
     """

@@ -1,11 +1,9 @@
-r"""`exact-fixed-s`: the posterior that `fixed-s` samples, computed instead: no chain, no draws, no error to speak of.
+"""`exact-fixed-s`: the posterior that `fixed-s` samples, computed instead.
 
-Given S̃, θ | σ² is Gaussian and its marginal likelihood is known in closed form, so σ² is the only unknown left:
-
-    p(σ² | ẑ) ∝ IG(σ²; a, b) · Π_j N(ẑ_j; 0, A_j) · |Σ_p|^{1/2} |C|^{-1/2} · exp{½ μ'Σ_p⁻¹μ},    A_j = σ²S̃_j + σ_z²I,
-
-for θ measured from its prior mean. It is integrated by the trapezoidal rule in log σ², which for a smooth density that
-vanishes at both ends converges faster than any power of the step.
+There is no chain, no draw, and no error to speak of. Given S̃, θ | σ² is Gaussian and its marginal
+likelihood is known in closed form, so σ² is the only unknown left: (F5) of docs/methods.md, for θ
+measured from its prior mean. It is integrated by the trapezoidal rule in log σ², which for a smooth
+density that vanishes at both ends converges faster than any power of the step.
 """
 
 import math
@@ -35,18 +33,22 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     if settings.noise_variance is not None:
         return _mixture(centred, prior, np.array([math.log(settings.noise_variance)]))
     coarse = np.array([_node(centred, prior, log_variance)[0] for log_variance in COARSE])
-    mass = COARSE[coarse > coarse.max() - NEGLIGIBLE]
+    if not np.isfinite(coarse).all():
+        raise np.linalg.LinAlgError("the likelihood is not finite")
+    mass = COARSE[coarse >= coarse.max() - NEGLIGIBLE]
     step = COARSE[1] - COARSE[0]
     return _mixture(centred, prior, np.linspace(mass[0] - step, mass[-1] + step, FINE))
 
 
 def _mixture(basis: Eigen, prior: Prior, nodes: Array) -> Mixture:
-    logs, locations, scales = zip(*(_node(basis, prior, node) for node in nodes), strict=True)
+    logs, locations, covariances = zip(*(_node(basis, prior, node) for node in nodes), strict=True)
     weights = np.exp(np.array(logs) - max(logs))
     kept = weights > math.exp(-NEGLIGIBLE)
-    weights = weights[kept] / weights[kept].sum()
     return Mixture(
-        weights, np.array(locations)[kept] + prior.mean, np.array(scales)[kept], np.exp(nodes[kept])
+        weights=weights[kept] / weights[kept].sum(),
+        locations=np.array(locations)[kept] + prior.mean,
+        covariances=np.array(covariances)[kept],
+        noise_variances=np.exp(nodes[kept]),
     )
 
 
@@ -64,4 +66,4 @@ def _node(basis: Eigen, prior: Prior, log_variance: float) -> tuple[float, Array
     return float(log_prior - 0.5 * (likelihood + determinant)), location, (scale + scale.T) / 2
 
 
-METHOD = Method("exact-fixed-s", (), fit, FIXED_S_CAVEAT)
+METHOD = Method(name="exact-fixed-s", fit=fit, computed=True, caveat=FIXED_S_CAVEAT)

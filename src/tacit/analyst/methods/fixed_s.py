@@ -1,12 +1,7 @@
-r"""`fixed-s`: the Gram matrices are taken as known once made positive semidefinite; θ and σ² are drawn in turn.
+r"""`fixed-s`: the Gram matrices are taken as known once made positive semidefinite.
 
-Model, per holder j: $\hat z_j \mid \theta, \sigma^2 \sim N(\tilde S_j\theta,\ \sigma^2\tilde S_j + \tau_j^2 I)$, where $\tilde S_j$ is the
-positive semidefinite matrix nearest to the published $\hat S_j$ and τ_j the noise sd of $\hat z_j$; θ ~ N(m, C), σ² ~ IG(a, b).
-
-With $\tilde S_j = E_jD_jE_j'$ the rotated moments $E_j'\hat z_j$ are independent, N(D E'θ, σ²D + τ²) entry by entry. All holders'
-directions are stacked, so a regression of K = Jd scalars remains: response q_k = e_k'ẑ on features D_ke_k, with variance
-$v_k = \sigma^2D_k + \tau_k^2$. All that an iteration needs of it at a given σ² is
-$\sum_k [D_ke_k; q_k][D_ke_k; q_k]'/v_k$ and $\sum_k\log v_k$.
+θ and σ² are drawn in turn. Numbers (F1), (F2), … are those of the equations in docs/methods.md,
+"The fixed-S family".
 """
 
 from dataclasses import dataclass
@@ -17,6 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.eigen import eigen
+from tacit.analyst.methods.linear import draw_normal
 from tacit.analyst.methods.method import FIXED_S_CAVEAT, Draws, Method, Settings
 from tacit.analyst.methods.sampling import (
     adapt,
@@ -30,13 +26,21 @@ from tacit.analyst.methods.sampling import (
 from tacit.analyst.methods.wishart import gamma
 from tacit.analyst.prior import Prior
 
-TARGET = 0.44  # acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)
-VANISHING = 1e-13  # noise variance that stands for none, per unit of a holder's largest eigenvalue and of response variance
-BLOCK = 256  # rows of the regression handled at once, so that with many holders no weighted copy of all rows is made
+TARGET = 0.44
+"""Acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)."""
+VANISHING = 1e-13
+"""Noise variance that stands for none, per unit of a holder's largest eigenvalue and of response
+variance."""
+BLOCK = 256
+"""Rows of the regression handled at once, so that with many holders no weighted copy of all rows is
+made."""
 
 
 class Problem(NamedTuple):
-    """The regression in blocks of rows, the last padded by rows of zeros with v = 1, and the prior."""
+    """The regression (F2) in blocks of rows, and the prior.
+
+    The last block is padded by rows of zeros with v = 1.
+    """
 
     rows: jax.Array  # (blocks, rows, d + 1): [D_ke_k; q_k]
     values: jax.Array  # (blocks, rows): D_k ≥ 0
@@ -72,8 +76,9 @@ class Info(NamedTuple):
 def problem_of(evidence: Evidence, prior: Prior) -> Problem:
     """Stack the eigenbases of all holders.
 
-    Exact evidence has τ = 0. A variance of `VANISHING` times the holder's largest eigenvalue then stands in, far above rounding
-    and far below any σ²D worth estimating, so that directions without data drop out instead of dividing 0 by 0.
+    Exact evidence has τ = 0. A variance of `VANISHING` times the holder's largest eigenvalue then
+    stands in, far above rounding and far below any σ²D worth estimating, so that directions without
+    data drop out instead of dividing 0 by 0.
     """
     basis = eigen(evidence)
     floor = np.maximum(VANISHING * basis.values.max(axis=1), np.finfo(float).tiny)
@@ -81,10 +86,15 @@ def problem_of(evidence: Evidence, prior: Prior) -> Problem:
     features = (basis.vectors * basis.values[:, None, :]).swapaxes(1, 2).reshape(-1, evidence.d)
     rows = np.column_stack([features, basis.moments.ravel()])
     precision = np.linalg.inv(prior.covariance)
-    data = blocks(rows, 0.0), blocks(basis.values.ravel(), 0.0), blocks(variances, 1.0)
     with double_precision():
         return Problem(
-            *map(jnp.asarray, (*data, precision, precision @ prior.mean, prior.shape, prior.rate))
+            rows=jnp.asarray(blocks(rows, 0.0)),
+            values=jnp.asarray(blocks(basis.values.ravel(), 0.0)),
+            variances=jnp.asarray(blocks(variances, 1.0)),
+            precision=jnp.asarray(precision),
+            shift=jnp.asarray(precision @ prior.mean),
+            shape=jnp.asarray(prior.shape),
+            rate=jnp.asarray(prior.rate),
         )
 
 
@@ -106,34 +116,19 @@ def weigh(noise_variance: jax.Array, problem: Problem) -> Weighted:
 
     size = problem.rows.shape[-1]
     gram, _ = jax.lax.scan(add, jnp.zeros((size, size)), (problem.rows, variances))
-    return Weighted(gram, jnp.log(variances).sum())
+    return Weighted(gram=gram, log_variances=jnp.log(variances).sum())
 
 
-def draw_theta(normal: jax.Array, weighted: Weighted, problem: Problem) -> jax.Array:
-    r"""Draw θ from $N(P^{-1}h, P^{-1})$, where $P = C^{-1} + \sum_k D_k^2e_ke_k'/v_k$ and $h = C^{-1}m + \sum_k D_kq_ke_k/v_k$.
-
-    With P = LL' and the standard `normal` ε the draw is $L'^{-1}(L^{-1}h + ε)$.
-    """
-    factor = jnp.linalg.cholesky(
-        problem.precision + weighted.gram[:-1, :-1], symmetrize_input=False
-    )
-    shift = (problem.shift + weighted.gram[:-1, -1])[:, None]
-    noisy = (
-        jax.lax.linalg.triangular_solve(factor, shift, left_side=True, lower=True) + normal[:, None]
-    )
-    return jax.lax.linalg.triangular_solve(
-        factor, noisy, left_side=True, lower=True, transpose_a=True
-    )[:, 0]
+def draw_theta(standard: jax.Array, weighted: Weighted, problem: Problem) -> jax.Array:
+    """Draw θ given σ², (F3)."""
+    precision = problem.precision + weighted.gram[:-1, :-1]
+    return draw_normal(standard, precision, problem.shift + weighted.gram[:-1, -1])
 
 
 def log_density(
     log_variance: jax.Array, weighted: Weighted, theta: jax.Array, problem: Problem
 ) -> jax.Array:
-    r"""Log-density of t = log σ² given θ, up to a constant; `weighted` is `weigh` at σ².
-
-    $-\tfrac12\sum_k\{\log v_k + (q_k - D_ke_k'\theta)^2/v_k\} - at - be^{-t}$. The last two terms are the log-density of IG(a, b)
-    plus t, the log-Jacobian of σ² = e^t.
-    """
+    """Log-density (F4) of t = log σ² given θ, up to a constant; `weighted` is `weigh` at σ²."""
     contrast = jnp.append(-theta, 1.0)
     likelihood = -0.5 * (weighted.log_variances + contrast @ weighted.gram @ contrast)
     return likelihood - problem.shape * log_variance - problem.rate * jnp.exp(-log_variance)
@@ -146,16 +141,18 @@ class FixedS:
     blocks: ClassVar[tuple[str, ...]] = ("noise_variance",)
 
     def init(self, key: jax.Array, problem: Problem) -> State:
-        """θ = 0, which the first step replaces, and σ² wider than its prior, by a lognormal factor of sd 1."""
+        """θ = 0, which the first step replaces, and σ² wider than its prior.
+
+        By a lognormal factor of sd 1.
+        """
         key_prior, key_factor = random.split(key)
-        noise_variance = (
-            jnp.exp(random.normal(key_factor)) * problem.rate / gamma(key_prior, problem.shape)
-        )
+        wider = jnp.exp(random.normal(key_factor))
+        noise_variance = wider * problem.rate / gamma(key_prior, problem.shape)
         return State(
-            jnp.zeros_like(problem.shift),
-            noise_variance,
-            weigh(noise_variance, problem),
-            jnp.zeros(()),
+            theta=jnp.zeros_like(problem.shift),
+            noise_variance=noise_variance,
+            weighted=weigh(noise_variance, problem),
+            log_step=jnp.zeros(()),
         )
 
     def step(
@@ -168,15 +165,13 @@ class FixedS:
         now = jnp.log(state.noise_variance)
         log_variance = now + jnp.exp(state.log_step) * normal[0]
         proposed = weigh(jnp.exp(log_variance), problem)
-        log_ratio = log_density(log_variance, proposed, theta, problem) - log_density(
-            now, state.weighted, theta, problem
-        )
-        accepted, acceptance = metropolis(random.uniform(key_uniform), log_ratio)
-        new, old = (jnp.exp(log_variance), proposed), (state.noise_variance, state.weighted)
-        noise_variance, weighted = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
-        return State(
-            theta, noise_variance, weighted, adapt(state.log_step, acceptance, TARGET, gain)
-        ), Info(acceptance[None])
+        before = log_density(now, state.weighted, theta, problem)
+        after = log_density(log_variance, proposed, theta, problem)
+        accepted, acceptance = metropolis(random.uniform(key_uniform), after - before)
+        moved = state._replace(noise_variance=jnp.exp(log_variance), weighted=proposed)
+        state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), moved, state)
+        log_step = adapt(state.log_step, acceptance, TARGET, gain)
+        return state._replace(theta=theta, log_step=log_step), Info(acceptance=acceptance[None])
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
@@ -184,4 +179,4 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     return run(FixedS(), problem_of(evidence, prior), settings)
 
 
-METHOD = Method("fixed-s", (), fit, FIXED_S_CAVEAT)
+METHOD = Method(name="fixed-s", fit=fit, computed=False, caveat=FIXED_S_CAVEAT)

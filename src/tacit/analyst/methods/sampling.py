@@ -1,15 +1,18 @@
 r"""The one driver of every sampler: a kernel in, draws out.
 
-A kernel is `init` and `step` on a state that carries θ, σ² and whatever else the model and its tuning hold. The
-driver runs many chains of it at once and knows nothing of the model. Rules that a kernel keeps:
+A kernel is `init` and `step` on a state that carries θ, σ² and whatever else the model and its
+tuning hold. The driver runs many chains of it at once and knows nothing of the model. Rules that a
+kernel keeps:
 
-- It is a frozen dataclass and holds no data: everything it conditions on is in `problem`, a NamedTuple of arrays, so that new
-  data of the same shape needs no new compilation (a kernel without equality would be compiled afresh at every run).
-- Its tuning values (log step sizes) live in the state and move only by `gain` times something: the gain is positive
-  and falling in warm-up and exactly 0 afterwards, so adaptation ends with warm-up.
+- It is a frozen dataclass and holds no data: everything it conditions on is in `problem`, a
+  NamedTuple of arrays, so that new data of the same shape needs no new compilation (a kernel
+  without equality would be compiled afresh at every run).
+- Its tuning values (log step sizes) live in the state and move only by `gain` times something: the
+  gain is positive and falling in warm-up and exactly 0 afterwards, so adaptation ends with warm-up.
 - `init` starts chains further apart than the posterior is wide, so that R-hat means something.
 
-Method files take `jax`, `jnp` and `random` from here, so that a missing jax is reported once, as a `MethodError`.
+Method files take `jax`, `jnp` and `random` from here, so that a missing jax is reported once, as a
+`MethodError`.
 """
 
 import os
@@ -22,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.methods.method import Draws, Progress, Settings
+from tacit.analyst.methods.method import Draws, SamplerProgress, Settings
 from tacit.errors import MethodError
 
 try:
@@ -31,7 +34,8 @@ try:
     from jax import random
 except ModuleNotFoundError as missing:
     raise MethodError(
-        "this method draws its samples with jax, which is not installed: pip install 'tacit[sampling]'"
+        "this method draws its samples with jax, which is not installed: "
+        "pip install 'tacit-dp[sampling]'"
     ) from missing
 
 __all__ = [
@@ -47,10 +51,15 @@ __all__ = [
     "run",
 ]
 
-CHUNKS = 32  # reports of progress per run, about: chunk lengths are powers of two, so that few are ever compiled
-FIRST_GAIN_LASTS = 20.0  # iterations for which the gain stays near 1
-GAIN_DECAY = 0.75  # exponent of the gain; between 1/2 and 1, as Robbins and Monro (1951) ask
-COMPILE_SECONDS = 0.1  # compilations longer than this are kept on disk
+CHUNKS = 32
+"""Reports of progress per run, about: chunk lengths are powers of two, so that few are ever
+compiled."""
+FIRST_GAIN_LASTS = 20.0
+"""Iterations for which the gain stays near 1."""
+GAIN_DECAY = 0.75
+"""Exponent of the gain; between 1/2 and 1, as Robbins and Monro (1951) ask."""
+COMPILE_SECONDS = 0.1
+"""Compilations longer than this are kept on disk."""
 
 
 class State(Protocol):
@@ -94,14 +103,15 @@ class Kernel(Protocol[ProblemT_contra, StateT]):
 
 
 def adapt(log_step: jax.Array, acceptance: jax.Array, target: float, gain: jax.Array) -> jax.Array:
-    r"""Robbins–Monro: $\log h \leftarrow \log h + g\,(\text{acceptance} - \text{target})$, for a step size h."""
+    r"""Robbins–Monro: a step size h moves by $g\,(\text{acceptance} - \text{target})$ in log h."""
     return log_step + gain * (acceptance - target)
 
 
 def metropolis(uniform: jax.Array, log_ratio: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Whether each proposal is accepted, and its acceptance probability; a ratio that is not a number rejects.
+    """Whether each proposal is accepted, and its acceptance probability.
 
-    `uniform` on [0, 1) is the randomness: one call draws it for all of a step's proposals, since every call costs compile time.
+    A ratio that is not a number rejects. `uniform` on [0, 1) is the randomness: one call draws it
+    for all of a step's proposals, since every call costs compile time.
     """
     log_ratio = jnp.where(jnp.isnan(log_ratio), -jnp.inf, log_ratio)
     return jnp.log(uniform) < log_ratio, jnp.exp(jnp.minimum(log_ratio, 0.0))
@@ -115,15 +125,14 @@ def gains(warmup: int, total: int) -> NDArray[np.float64]:
 
 def double_precision() -> AbstractContextManager[object]:
     """Context in which jax computes in float64; the user's own setting returns afterwards."""
-    home: Any = (
-        jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
-    )  # where older versions keep it
+    older = not hasattr(jax, "enable_x64")
+    home: Any = import_module("jax.experimental") if older else jax
     context: AbstractContextManager[object] = home.enable_x64(True)  # noqa: FBT003 - its own signature
     return context
 
 
 def keep_compilations() -> None:
-    """Switch on jax's compilation cache in the user's cache folder, unless one is configured already."""
+    """Switch on jax's compilation cache in the user's cache folder, unless there is one already."""
     config: Any = jax.config
     if config.jax_compilation_cache_dir is not None:
         return
@@ -153,9 +162,10 @@ def advance(
     states: Any,  # noqa: ANN401 - any pytree
     problem: object,
 ) -> tuple[Any, Any]:
-    """Run all chains through one chunk; gives the states and the (iteration, chain, …) trace of θ, σ², acceptance.
+    """Run all chains through one chunk.
 
-    The key of iteration t is a function of the chain and t alone, so the length of a chunk changes no draw.
+    Gives the states and the (iteration, chain, …) trace of θ, σ², acceptance. The key of iteration
+    t is a function of the chain and t alone, so the length of a chunk changes no draw.
     """
     keys, first, gain = chunk
     moments = first + jnp.arange(len(gain))
@@ -168,10 +178,10 @@ def advance(
     return jax.lax.scan(iteration, states, (step_keys, jnp.asarray(gain)))
 
 
-Chunk = tuple[
-    jax.Array, int, NDArray[np.float64]
-]  # key per chain, index of the first iteration, gain per iteration
-Trace = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # θ, σ², acceptance
+Chunk = tuple[jax.Array, int, NDArray[np.float64]]
+"""Key per chain, index of the first iteration, gain per iteration."""
+Trace = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""θ, σ², acceptance."""
 
 
 def run(
@@ -187,23 +197,21 @@ def run(
         problem = jax.tree.map(jnp.asarray, problem)
         keys, states = start(kernel, settings.chains, random.key(settings.seed), problem)
         for first in range(0, total, length):
-            states, trace = advance(
-                kernel, (keys, first, gain[first : first + length]), states, problem
-            )
-            report, after = jax.device_get(trace[2]), max(0, settings.warmup - first)
+            chunk = (keys, first, gain[first : first + length])
+            states, trace = advance(kernel, chunk, states, problem)
+            rates = jax.device_get(trace[2])
+            after = max(0, settings.warmup - first)
             kept.append(jax.tree.map(lambda part, after=after: np.asarray(part)[after:], trace))
-            settings.on_progress(progress(kernel.blocks, report, min(first + length, total), total))
+            settings.on_progress(progress(kernel.blocks, rates, min(first + length, total), total))
     return assemble(kernel.blocks, kept, settings.draws)
 
 
 def progress(
     blocks: tuple[str, ...], acceptance: NDArray[np.float64], done: int, total: int
-) -> Progress:
+) -> SamplerProgress:
     """Report with the acceptance rates of the latest chunk, averaged over chains."""
-    rates = acceptance.mean(axis=(0, 1))
-    return Progress(
-        done, total, {block: float(rate) for block, rate in zip(blocks, rates, strict=True)}
-    )
+    rates = acceptance.mean(axis=(0, 1)).tolist()
+    return SamplerProgress(done=done, total=total, acceptance=dict(zip(blocks, rates, strict=True)))
 
 
 def assemble(blocks: tuple[str, ...], kept: list[Trace], draws: int) -> Draws:
@@ -212,4 +220,8 @@ def assemble(blocks: tuple[str, ...], kept: list[Trace], draws: int) -> Draws:
         np.concatenate(parts)[:draws].swapaxes(0, 1) for parts in zip(*kept, strict=True)
     )
     rates = acceptance.mean(axis=1)
-    return Draws(theta, noise_variance, {block: rates[:, k] for k, block in enumerate(blocks)})
+    return Draws(
+        theta=theta,
+        noise_variance=noise_variance,
+        acceptance={block: rates[:, k] for k, block in enumerate(blocks)},
+    )

@@ -1,7 +1,8 @@
 r"""Wishart draws by Bartlett's decomposition, for whole batches inside a jax loop.
 
-W(V, ν) has mean νV. With V = LL', ν > d − 1 and T lower triangular, $T_{ii}^2 \sim \chi^2(\nu - i + 1)$, $T_{ik} \sim N(0, 1)$ below the
-diagonal, $LTT'L' \sim W(V, \nu)$ (Bartlett 1933); LT is its Cholesky factor.
+W(V, ν) has mean νV. With V = LL', ν > d − 1 and T lower triangular,
+$T_{ii}^2 \sim \chi^2(\nu - i + 1)$, $T_{ik} \sim N(0, 1)$ below the diagonal,
+$LTT'L' \sim W(V, \nu)$ (Bartlett 1933); LT is its Cholesky factor.
 """
 
 import math
@@ -15,9 +16,10 @@ from tacit.analyst.methods.sampling import jax, jnp, random
 def gamma(key: jax.Array, shape: jax.Array) -> jax.Array:
     r"""Gamma draws of rate 1, one per entry of `shape`, all positive.
 
-    Marsaglia and Tsang (2000): with c = a − 1/3, x normal and $v = (1 + x/\sqrt{9c})^3$, accept cv when
-    $\log u < x^2/2 + c - cv + c\log v$. A shape a < 1 is drawn at a + 1 and multiplied by $u^{1/a}$. jax's own sampler does the same
-    one entry after the other on a CPU; here all entries are proposed at once until each has been accepted.
+    Marsaglia and Tsang (2000): with c = a − 1/3, x normal and $v = (1 + x/\sqrt{9c})^3$, accept cv
+    when $\log u < x^2/2 + c - cv + c\log v$. A shape a < 1 is drawn at a + 1 and multiplied by
+    $u^{1/a}$. jax's own sampler does the same one entry after the other on a CPU; here all entries
+    are proposed at once until each has been accepted.
     """
     boosted = jnp.where(shape < 1, shape + 1, shape)
     centre = boosted - 1 / 3
@@ -37,7 +39,10 @@ def gamma(key: jax.Array, shape: jax.Array) -> jax.Array:
 
 
 def uniforms(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Uniforms on [0, 1) of any shape; drawn flat and kept apart from what uses them, a CPU makes them several times faster."""
+    """Uniforms on [0, 1) of any shape.
+
+    Drawn flat and kept apart from what uses them, a CPU makes them several times faster.
+    """
     return apart(random.uniform(key, (math.prod(shape),))).reshape(shape)
 
 

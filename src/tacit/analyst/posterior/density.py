@@ -1,4 +1,4 @@
-"""The density of each coefficient, for pictures: of the exact law where there is one, by a kernel over draws."""
+"""The density of each coefficient, for pictures: of the exact law, or by a kernel over draws."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,16 @@ REACH = 3.3
 
 def densities(posterior: Posterior, units: AnyUnits = "user") -> list[tuple[Array, Array]]:
     """Per coefficient: places and heights, the highest being 1; empty for a point estimate."""
-    outcome, to = posterior.outcome, posterior.units(units)
+    outcome = posterior.outcome
+    to = posterior.units(units)
     standard = np.linspace(-REACH, REACH, POINTS)
     probabilities = ndtr(standard)
     quantiles = outcome.quantiles(probabilities, to.matrix, to.offset)
     if np.isnan(quantiles).any():
         return []
     if isinstance(outcome, Draws):
-        return [
-            _kernel(column, places)
-            for column, places in zip(
-                (outcome.flat @ to.matrix.T + to.offset).T, quantiles, strict=True
-            )
-        ]
+        draws = (outcome.flat @ to.matrix.T + to.offset).T
+        return [_kernel(column, places) for column, places in zip(draws, quantiles, strict=True)]
     return [_slope(probabilities, places) for places in quantiles]
 
 

@@ -1,25 +1,35 @@
 """What a method gives: draws, a Student law, or a mixture of Gaussians, all read in the same way.
 
-Each outcome knows the moments and quantiles of any affine map A θ + b of its coefficients, and of A θ + b + r e with a residual
-e ~ N(0, σ²): that is what a change of units, the mean response and a new response are.
+Each outcome knows the moments and quantiles of any affine map A θ + b of its coefficients, and of
+A θ + b + r e with a residual e ~ N(0, σ²): that is what a change of units, the mean response and a
+new response are.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
-from tacit.analyst.posterior.mixture import Mixtures
 from tacit.errors import PosteriorError
 
 Array = NDArray[np.float64]
 
 ENOUGH = 1000
-"""Draws that a new response's quantiles are computed from: the residual, which is not drawn, hides the rest."""
+"""Draws that a new response's quantiles are computed from: the residual, which is not drawn, hides
+the rest."""
 NEGLIGIBLE = 1e-9
 """Weight of a part that no quantile feels."""
+WITH_VARIANCE = 2.0
+"""Degrees of freedom above which a Student law has a variance."""
+NEWTON = 20
+"""Newton steps before bisection takes over: three or four are enough unless the law has a nearly
+empty middle."""
+HALVINGS = 80
+PRECISION = 1e-8
+"""Last step, in standard deviations of the mixture, at which a quantile is near enough."""
+_ROOT_TWO_PI = np.sqrt(2 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -54,18 +64,19 @@ class Draws:
     ) -> Array:
         """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability).
 
-        With a residual they are those of the mixture of N(matrix @ θ + offset, residual² σ²) over the draws, or over `ENOUGH` of them
-        evenly spaced: no residual is drawn.
+        With a residual they are those of the mixture of N(matrix @ θ + offset, residual² σ²) over
+        the draws, or over `ENOUGH` of them evenly spaced: no residual is drawn.
         """
         if residual == 0:
             quantiles: Array = np.quantile(self.flat @ matrix.T + offset, probabilities, axis=0).T
             return quantiles
         chosen = np.unique(np.linspace(0, self.parts - 1, ENOUGH).round().astype(int))
-        centres = self.flat[chosen] @ matrix.T + offset
-        widths = residual * np.sqrt(self.noise_variance.reshape(-1, 1)[chosen])
-        return Mixtures(np.full(len(chosen), 1 / len(chosen)), centres, widths).quantiles(
-            probabilities
+        mixtures = ScalarMixtures(
+            weights=np.full(len(chosen), 1 / len(chosen)),
+            centres=self.flat[chosen] @ matrix.T + offset,
+            widths=residual * np.sqrt(self.noise_variance.reshape(-1, 1)[chosen]),
         )
+        return mixtures.quantiles(probabilities)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
@@ -76,16 +87,17 @@ class Draws:
         return float(self.noise_variance.mean())
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Coefficients (count, d) and residual variances (count,), picked at random among the draws."""
+        """Coefficients (count, d) and residual variances (count,), picked among the draws."""
         chosen = rng.integers(self.flat.shape[0], size=count)
         return self.flat[chosen], self.noise_variance.reshape(-1)[chosen]
 
 
 @dataclass(frozen=True)
 class Student:
-    """A closed-form posterior of θ: Student with location, scale matrix and degrees of freedom; Gaussian at infinity.
+    """A closed-form posterior of θ: a Student law, Gaussian at infinite degrees of freedom.
 
-    A method that gives a point alone has no scale. `noise_variance` is the σ² assumed or its posterior mean.
+    A method that gives a point alone has no scale. `noise_variance` is the σ² assumed or its
+    posterior mean.
     """
 
     location: Array  # (d,)
@@ -102,26 +114,28 @@ class Student:
         """Posterior covariance; NaN for a point, infinite where it does not exist."""
         if self.scale is None:
             return np.full((len(self.location), len(self.location)), np.nan)
-        nu = self.degrees
-        return self.scale * (1.0 if np.isinf(nu) else nu / (nu - 2) if nu > 2 else np.inf)  # noqa: PLR2004
+        if np.isinf(self.degrees):
+            return self.scale
+        if self.degrees <= WITH_VARIANCE:
+            return self.scale * np.inf
+        return self.scale * (self.degrees / (self.degrees - 2))
 
     def quantiles(
         self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0
     ) -> Array:
         """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability).
 
-        A new response has the same degrees of freedom: σ² is then inverse gamma with mean `noise_variance`, whose scale is
-        (ν − 2)/ν times that.
+        A new response has the same degrees of freedom: σ² is then inverse gamma with mean
+        `noise_variance`, whose scale is (ν − 2)/ν times that.
         """
         centre = matrix @ self.location + offset
         if self.scale is None:
             return np.full((len(centre), len(probabilities)), np.nan)
-        shrink = 1.0 if np.isinf(self.degrees) else max(self.degrees - 2, 0.0) / self.degrees
+        normal = np.isinf(self.degrees)
+        shrink = 1.0 if normal else max(self.degrees - 2, 0.0) / self.degrees
         variance = np.einsum("ia,ab,ib->i", matrix, self.scale, matrix, optimize=True)
         width = np.sqrt(variance + residual**2 * shrink * self.noise_variance)
-        standard = (
-            ndtri(probabilities) if np.isinf(self.degrees) else stdtrit(self.degrees, probabilities)
-        )
+        standard = ndtri(probabilities) if normal else stdtrit(self.degrees, probabilities)
         quantiles: Array = centre[:, None] + width[:, None] * standard
         return quantiles
 
@@ -146,6 +160,21 @@ class Student:
 
 
 @dataclass(frozen=True)
+class Differing:
+    """How far holders differ, beside the parts of a mixture; scaled units, holders as collected."""
+
+    spreads: Array  # (k, d): τ at every part, the sd of each coefficient between holders
+    locations: Array  # (J, d): mean of every holder's own coefficients
+    covariances: Array  # (J, d, d): and their covariance
+    within: Array  # (d, d): covariance of a typical holder's coefficients from its release alone
+    ratios: Array  # (J,): residual variance of every holder over σ²
+    told: NDArray[np.bool_]  # (d,): whether enough holders tell of a coefficient's τ
+    constant: NDArray[np.bool_]  # (d,): whether a column is constant within every holder
+    alone: bool = False  # whether each holder was fitted by itself, and no τ was estimated
+    outlying: tuple[int, ...] = ()  # holders too far from the others to count for the average
+
+
+@dataclass(frozen=True)
 class Mixture:
     """A posterior of θ that is a finite mixture of Gaussians, each at its own σ²."""
 
@@ -155,7 +184,7 @@ class Mixture:
     noise_variances: Array  # (k,)
     warning: str = ""  # what the evidence cannot support, for the summary
     unshrunk: float = 1.0  # σ² over the residual variance of shrunk rows
-    disagreement: float = 0.0  # φ: sd of holders' own coefficients about the common ones
+    differing: Differing | None = None  # where holders may differ; θ is then the average holder's
 
     @property
     def parts(self) -> int:
@@ -177,16 +206,57 @@ class Mixture:
     def quantiles(
         self, probabilities: Array, matrix: Array, offset: Array, residual: float = 0.0
     ) -> Array:
-        """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability), of the exact law."""
-        counts = self.weights > NEGLIGIBLE
-        centres = self.locations[counts] @ matrix.T + offset
-        variances = np.einsum(
-            "ia,kab,ib->ki", matrix, self.covariances[counts], matrix, optimize=True
+        """Quantiles of each entry of matrix @ θ + offset + residual · e, (entry, probability)."""
+        felt = self.weights > NEGLIGIBLE
+        covariances = self.covariances[felt]
+        variances = np.einsum("ia,kab,ib->ki", matrix, covariances, matrix, optimize=True)
+        variances = variances + residual**2 * self.noise_variances[felt, None]
+        mixtures = ScalarMixtures(
+            weights=self.weights[felt],
+            centres=self.locations[felt] @ matrix.T + offset,
+            widths=np.sqrt(np.maximum(variances, 1e-300)),
         )
-        widths = np.sqrt(
-            np.maximum(variances + residual**2 * self.noise_variances[counts, None], 1e-300)
+        return mixtures.quantiles(probabilities)
+
+    def of_new_holder(self) -> "Mixture":
+        """The law of a new holder's own coefficients: wider than θ's by τ."""
+        if self.differing is None:
+            return self
+        between = self.differing.spreads[:, :, None] ** 2 * np.eye(self.locations.shape[1])
+        return replace(self, covariances=self.covariances + between, differing=None)
+
+    def of_holder(self, j: int) -> "Mixture":
+        """The law of the j-th holder's own coefficients."""
+        if self.differing is None:
+            return self
+        return replace(
+            self,
+            weights=np.ones(1),
+            locations=self.differing.locations[j : j + 1],
+            covariances=self.differing.covariances[j : j + 1],
+            noise_variances=np.array([self.differing.ratios[j] * self.residual_variance()]),
+            differing=None,
         )
-        return Mixtures(self.weights[counts], centres, widths).quantiles(probabilities)
+
+    def with_aside(self, alone: dict[int, "Mixture"]) -> "Mixture":
+        """With holders that were set aside in their places, each as it is alone."""
+        if not alone or self.differing is None:
+            return self
+        locations = list(self.differing.locations)
+        covariances = list(self.differing.covariances)
+        ratios = self.differing.ratios.tolist()
+        for j, law in sorted(alone.items()):
+            locations.insert(j, law.mean())
+            covariances.insert(j, law.covariance())
+            ratios.insert(j, law.residual_variance() / self.residual_variance())
+        differing = replace(
+            self.differing,
+            locations=np.array(locations),
+            covariances=np.array(covariances),
+            ratios=np.array(ratios),
+            outlying=tuple(sorted(alone)),
+        )
+        return replace(self, differing=differing)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
@@ -199,11 +269,56 @@ class Mixture:
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Independent coefficients (count, d) and residual variances (count,)."""
         part = rng.choice(len(self.weights), size=count, p=self.weights)
+        standard = rng.standard_normal((count, self.locations.shape[1]))
         roots = np.linalg.cholesky(self.covariances)
-        normal = np.einsum(
-            "nab,nb->na", roots[part], rng.standard_normal((count, self.locations.shape[1]))
-        )
+        normal = np.einsum("nab,nb->na", roots[part], standard)
         return self.locations[part] + normal, self.noise_variances[part]
 
 
 Outcome = Draws | Student | Mixture
+
+
+class ScalarMixtures(NamedTuple):
+    """Many mixtures of k Gaussians on the line, whose quantiles are found all at once.
+
+    Part k of mixture i is N(centres[k, i], widths[k, i]²) with weight weights[k].
+    """
+
+    weights: Array  # (k,)
+    centres: Array  # (k, i)
+    widths: Array  # (k, i), or (k, 1)
+
+    def quantiles(self, probabilities: Array) -> Array:
+        """Quantiles, (mixture, probability), to the precision of the computer."""
+        mean = self.weights @ self.centres
+        sd = np.sqrt(self.weights @ (self.widths**2 + (self.centres - mean) ** 2))
+        columns = [self._quantile(probability, mean, sd) for probability in probabilities.tolist()]
+        return np.stack(columns, axis=1)
+
+    def _quantile(self, probability: float, mean: Array, sd: Array) -> Array:
+        """Newton's steps from the normal law with the same moments, between bounds that close in.
+
+        At first these are Cantelli's: no law with that mean and sd has its quantile outside.
+        """
+        odds = np.sqrt(probability / (1 - probability))
+        low = mean - sd / odds
+        high = mean + sd * odds
+        now = mean + sd * ndtri(probability)
+        for step in range(NEWTON + HALVINGS):
+            below, density = self._law(now)
+            low = np.where(below < probability, now, low)
+            high = np.where(below < probability, high, now)
+            after = now - (below - probability) / np.maximum(density, 1e-300)
+            inside = (after >= low) & (after <= high) & (step < NEWTON)
+            after = np.where(inside, after, (low + high) / 2)
+            moved = np.abs(after - now)
+            now = after
+            if np.all(moved <= PRECISION * sd):
+                break
+        return now
+
+    def _law(self, at: Array) -> tuple[Array, Array]:
+        """Distribution function and density of each mixture."""
+        standard = (at - self.centres) / self.widths
+        density = np.exp(-0.5 * standard**2) / self.widths / _ROOT_TWO_PI
+        return self.weights @ ndtr(standard), self.weights @ density

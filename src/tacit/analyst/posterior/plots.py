@@ -1,4 +1,7 @@
-"""Plots of a posterior with matplotlib, which is loaded when one is asked for. Each takes axes to draw on, and gives them back."""
+"""Plots of a posterior with matplotlib, which is loaded when one is asked for.
+
+Each takes axes to draw on, and gives them back.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TEAL, ORANGE, GREY = "#2b7a86", "#b9581a", "#7b828a"
+TEAL = "#2b7a86"
+ORANGE = "#b9581a"
+GREY = "#7b828a"
 DOTS = 1500
 """Points that a pair of coefficients is shown with."""
 
@@ -26,12 +31,10 @@ DOTS = 1500
 def plot_forest(
     posterior: Posterior, ax: "Axes | None", probability: float, units: UnitsName
 ) -> "Axes":
-    """Every coefficient's interval, with the part of it that would be left without privacy noise."""
-    names, mean, bounds = (
-        posterior.names(units),
-        posterior.mean(units),
-        posterior.interval(probability, units),
-    )
+    """Every coefficient's interval, with the part that would be left without privacy noise."""
+    names = posterior.names(units)
+    mean = posterior.mean(units)
+    bounds = posterior.interval(probability, units)
     axes: Axes = _figure(8, 1.2 + 0.5 * len(names)).add_subplot() if ax is None else ax
     places = np.arange(len(names))
     kept = np.sqrt(1 - posterior.privacy_share(units))
@@ -67,19 +70,50 @@ def plot_forest(
     return axes
 
 
+def plot_holders(
+    posterior: Posterior, name: str, ax: "Axes | None", probability: float, units: UnitsName
+) -> "Axes":
+    """One coefficient holder by holder, over the average holder's interval and a new one's."""
+    holders = posterior.holders(probability, units)
+    if holders is None or not holders.between:
+        raise PosteriorError(
+            "plot_holders: this posterior has no spread of holders; fit three or more, noise-aware"
+        )
+    if name not in holders.names:
+        raise PosteriorError(f"name must be one of {', '.join(holders.names)}; got {name!r}")
+    k = holders.names.index(name)
+    own = sorted(holders.own, key=lambda one: one.mean[k])
+    places = np.arange(len(own))
+    axes: Axes = _figure(8, 1.2 + 0.35 * len(own)).add_subplot() if ax is None else ax
+    average = posterior.interval(probability, units)[k]
+    axes.axvspan(*holders.between[k].new, color=GREY, alpha=0.15, label="a new holder")
+    axes.axvspan(*average, color=TEAL, alpha=0.3, label="the average holder")
+    ends = np.array([(one.low[k], one.high[k]) for one in own])
+    axes.hlines(places, *ends.T, color=TEAL, linewidth=3, label=f"{100 * probability:g} % interval")
+    means = [one.mean[k] for one in own]
+    axes.plot(means, places, "o", color="white", markeredgecolor=TEAL, markersize=6)
+    axes.set_yticks(places, [_plain(one.holder) for one in own])
+    axes.set_title(_plain(name), loc="left", fontsize=10)
+    axes.set_xlabel(_plain(_axis_label(posterior, units)))
+    axes.legend(frameon=False, loc="best")
+    _tidy(axes)
+    return axes
+
+
 def plot_trace(
     posterior: Posterior, axes: "Sequence[Sequence[Axes]] | None", units: UnitsName
 ) -> "NDArray[Any]":
-    """Per coefficient: its density, and its chains one draw after the other; (coefficient, 2) axes."""
+    """Per coefficient: its density, and its chains one draw after the other."""
     if not isinstance(posterior.outcome, Draws):
         raise PosteriorError(
-            f"{posterior.method} is computed, not sampled: it has no trace; plot_forest and plot_pairs show it"
+            f"{posterior.method} is computed, not sampled: it has no trace; "
+            "plot_forest and plot_pairs show it"
         )
-    draws, names = posterior.draws(units), posterior.names(units)
+    draws = posterior.draws(units)
+    names = posterior.names(units)
+    curves = densities(posterior, units)
     grid = _grid(axes, (len(names), 2), (9, 1.5 * len(names)))
-    for k, (name, (places, heights)) in enumerate(
-        zip(names, densities(posterior, units), strict=True)
-    ):
+    for k, (name, (places, heights)) in enumerate(zip(names, curves, strict=True)):
         density, trace = grid[k]
         density.fill_between(places, heights, color=TEAL, alpha=0.35, linewidth=0)
         density.set_yticks([])
@@ -96,7 +130,10 @@ def plot_trace(
 def plot_pairs(
     posterior: Posterior, axes: "Sequence[Sequence[Axes]] | None", units: UnitsName
 ) -> "NDArray[Any]":
-    """Every two coefficients against each other, with each one's density on the diagonal; a closed form is sampled for it."""
+    """Every two coefficients against each other, with each one's density on the diagonal.
+
+    A closed form is sampled for it.
+    """
     curves = densities(posterior, units)
     if not curves:
         raise PosteriorError(f"{posterior.method} gives a point: there are no pairs to plot")
@@ -125,7 +162,8 @@ def _axis_label(posterior: Posterior, units: UnitsName) -> str:
     return {
         "user": f"{response} per unit of the feature",
         "scaled": "scaled units",
-        "contrast": f"difference in {response}: whole range of a feature, or a level against the reference",
+        "contrast": f"difference in {response}: whole range of a feature, "
+        "or a level against the reference",
     }[units]
 
 
@@ -138,7 +176,7 @@ def _figure(width: float, height: float) -> "Figure":
     try:
         from matplotlib import pyplot as plt
     except ModuleNotFoundError:
-        raise PosteriorError("plots need matplotlib: pip install 'tacit[plots]'") from None
+        raise PosteriorError("plots need matplotlib: pip install 'tacit-dp[plots]'") from None
     return plt.figure(figsize=(width, height), layout="constrained")
 
 

@@ -1,13 +1,15 @@
-r"""Pooled: what the releases say of all rows together, and what would be known of θ had they carried no noise.
+r"""Pooled: what the releases say of all rows together, and what they would say without noise.
 
-X'X of all rows is the sum of its posterior means (gram.py). In a direction where that lies below the noise, no release can
-tell how much the rows hold; it is taken to be as large as the noise there. From exact statistics of such rows,
+X'X of all rows is the sum of its posterior means (gram.py). In a direction where that lies below
+the noise, no release can tell how much the rows hold; it is taken to be as large as the noise
+there. From exact statistics of such rows,
 
-    Cov(θ) = (C⁻¹ + Σ_j (σ²S_j⁻¹ + φ²I)⁻¹)⁻¹,
+    Cov(θ) = (C⁻¹ + Σ_j (σ²S_j⁻¹ + D)⁻¹)⁻¹,
 
-with C the prior's covariance, σ² the residual variance of shrunk rows, φ the spread of holders' own coefficients, and holders' rows
-taken to be of one kind, S_j = n_j S/n. This is the part of a posterior's covariance that is sampling; what the posterior has beyond
-it is due to privacy.
+with C the prior's covariance, σ² the residual variance of shrunk rows, D = diag(τ²) the spread
+of holders' own coefficients, and holders' rows taken to be of one kind, S_j = n_j S/n. This is
+the part of a posterior's covariance that is sampling; what the posterior has beyond it is due
+to privacy.
 """
 
 from dataclasses import dataclass
@@ -35,37 +37,40 @@ class Pooled:
 
 def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     """Pool the evidence behind an outcome."""
-    found = grams(evidence)
-    values, vectors = np.linalg.eigh(found.basis @ found.mean.sum(axis=0) @ found.basis.T)
+    each = grams(evidence)
+    rows = float(each.sizes.sum())
+    values, vectors = np.linalg.eigh(each.basis @ each.mean.sum(axis=0) @ each.basis.T)
     values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
-    variance = outcome.residual_variance() / (
-        outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
-    )
-    disagreement = disagreement_of(outcome)
-    known = precisions(values / found.sizes.sum(), found.sizes, variance, disagreement)
+    unshrunk = outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
+    variance = outcome.residual_variance() / unshrunk
+    known = precisions(values / rows, each.sizes, variance, spread_along(outcome, vectors))
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
     return Pooled(
-        evidence.average * float(found.sizes.sum()),
-        (vectors * values) @ vectors.T,
-        variance,
-        np.linalg.inv(information),
+        rows=evidence.average * rows,
+        gram=(vectors * values) @ vectors.T,
+        noise_variance=variance,
+        sampling=np.linalg.inv(information),
     )
 
 
 def precisions(
-    values: Array, sizes: Array, variance: float, disagreement: float, noise: Array | float = 0.0
+    values: Array, sizes: Array, variance: float, between: Array, noise: Array | float = 0.0
 ) -> Array:
-    r"""What J holders tell of θ along each eigenvector of X'X, whose eigenvalues per row are λ = `values`.
+    r"""What J holders tell of θ along each eigenvector of X'X; `values` are eigenvalues λ per row.
 
-    $\sum_j s_j^2/(\sigma^2s_j + \nu_j + \varphi^2s_j^2)$ with $s_j = n_jλ$ and ν the variance that privacy adds to ẑ_j − S_jθ, (J, d).
+    $\sum_j s_j^2/(\sigma^2s_j + \nu_j + \delta s_j^2)$ with $s_j = n_jλ$, δ the variance `between`
+    holders along that axis, (d,), and ν the variance that privacy adds to ẑ_j − S_jθ, (J, d).
     """
     sums = sizes[:, None] * values
-    found: Array = np.sum(
-        sums**2 / np.maximum(variance * sums + noise + (disagreement * sums) ** 2, 1e-300), axis=0
-    )
-    return found
+    spread = variance * sums + noise + between * sums**2
+    told: Array = np.sum(sums**2 / np.maximum(spread, 1e-300), axis=0)
+    return told
 
 
-def disagreement_of(outcome: Outcome) -> float:
-    """φ where a method allows holders to differ, 0 where it does not."""
-    return outcome.disagreement if isinstance(outcome, Mixture) else 0.0
+def spread_along(outcome: Outcome, vectors: Array) -> Array:
+    """Variance between holders along each column of `vectors`; 0 where they are alike."""
+    if not isinstance(outcome, Mixture) or outcome.differing is None:
+        return np.zeros(vectors.shape[1])
+    between = outcome.weights @ outcome.differing.spreads**2
+    along: Array = between @ vectors**2
+    return along

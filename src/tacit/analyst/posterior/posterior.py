@@ -17,21 +17,24 @@ from tacit.study import Study
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from matplotlib.axes import Axes
-    from xarray import DataTree
 
+    from tacit.analyst.posterior.holders import Holders
+    from tacit.analyst.posterior.prediction import Predictions
     from tacit.analyst.posterior.summary import Summary
 
 Array = NDArray[np.float64]
 UnitsName = Literal["user", "scaled", "contrast"]
 AnyUnits = UnitsName | Units
 """Units by name, or an affine map of θ of one's own."""
+CHAINS = 4
+DRAWS = 4000
+"""Independent draws that stand for a computed posterior, in so many chains."""
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one holder brought: its name, n where it is known, its budget, and its release by hash and time."""
+    """What one holder brought: n where it is known, its budget, its release by hash and time."""
 
     holder: str
     n: float | None
@@ -46,8 +49,9 @@ class Contribution:
 class Posterior:
     """Posterior of the coefficients θ and the residual variance σ², by one method.
 
-    Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's own [−1, 1], "contrast" for
-    the response's, of what goes with a feature's whole (typical) range or with a level instead of the reference.
+    Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's
+    own [−1, 1], "contrast" for the response's, of what goes with a feature's whole (typical) range
+    or with a level instead of the reference.
     """
 
     study: Study
@@ -81,19 +85,43 @@ class Posterior:
         """Names of the coefficients."""
         return self.units(units).names
 
-    def draws(self, units: UnitsName = "user") -> Array:
-        """Coefficients with axes (chain, draw, coefficient); for a sampler's posterior only."""
-        if not isinstance(self.outcome, Draws):
-            raise PosteriorError(
-                f"{self.method} has a closed form: use mean, covariance and interval, or sample()"
-            )
-        to = self.units(units)
-        return self.outcome.theta @ to.matrix.T + to.offset
+    @property
+    def rows(self) -> float | None:
+        """Rows behind it, of all holders; None where they are not published."""
+        counts = [c.n for c in self.contributions]
+        known = [n for n in counts if n is not None]
+        return sum(known) if counts and len(known) == len(counts) else None
 
-    def sample(self, count: int, rng: np.random.Generator, units: UnitsName = "user") -> Array:
-        """Independent coefficients (count, coefficient): from the closed form, or at random among the draws."""
+    def draws(self, units: UnitsName = "user") -> Array:
+        """Coefficients with axes (chain, draw, coefficient).
+
+        A sampler's own; of a computed posterior 4 chains of 1,000 independent ones, always the
+        same.
+        """
         to = self.units(units)
-        return self.outcome.sample(count, rng)[0] @ to.matrix.T + to.offset
+        return self.chains()[0] @ to.matrix.T + to.offset
+
+    def chains(self, draws: int = DRAWS) -> tuple[Array, Array]:
+        """θ (chain, draw, d) and σ² (chain, draw), in scaled units; `draws` of a computed one."""
+        if isinstance(self.outcome, Draws):
+            return self.outcome.theta, self.outcome.noise_variance
+        if draws < CHAINS:
+            raise PosteriorError(f"draws must be at least {CHAINS}, one for each chain")
+        each = draws // CHAINS
+        theta, variance = self.outcome.sample(CHAINS * each, np.random.default_rng(0))
+        return theta.reshape(CHAINS, each, -1), variance.reshape(CHAINS, each)
+
+    def sample(
+        self, count: int, rng: np.random.Generator | None = None, units: UnitsName = "user"
+    ) -> Array:
+        """Independent coefficients (count, coefficient).
+
+        From the closed form, or at random among the draws; with a generator of your own they can be
+        drawn again.
+        """
+        to = self.units(units)
+        theta, _ = self.outcome.sample(count, rng or np.random.default_rng())
+        return theta @ to.matrix.T + to.offset
 
     def mean(self, units: AnyUnits = "user") -> Array:
         """Posterior mean (or the point estimate)."""
@@ -128,7 +156,7 @@ class Posterior:
         return self.outcome.quantiles(tails, to.matrix, to.offset)
 
     def privacy_share(self, units: AnyUnits = "user") -> Array:
-        """Share of each coefficient's variance that is due to privacy noise; NaN where it is not known."""
+        """Share of each coefficient's variance that is due to privacy noise; NaN if not known."""
         if self.pooled is None:
             return np.full(len(self.names(units)), np.nan)
         matrix = self.units(units).matrix
@@ -137,7 +165,7 @@ class Posterior:
         return share
 
     def residual_sd(self, units: UnitsName = "user") -> float:
-        """Posterior mean of σ (for a closed form with fixed σ², its root), in the response's units."""
+        """Posterior mean of σ (where σ² is fixed, its root), in the response's units."""
         return self.outcome.residual_sd() * self.units(units).response
 
     def summary(self, probability: float = 0.9, units: UnitsName = "user") -> "Summary":
@@ -146,28 +174,58 @@ class Posterior:
 
         return summarise(self, probability, units)
 
-    def predict(self, table: object, interval: float = 0.9) -> "pa.Table":
-        """Predict the response of every row of a table, given as to `publish`; an Arrow table with a row for each.
+    def holders(self, probability: float = 0.9, units: AnyUnits = "user") -> "Holders | None":
+        """How far holders differ, and each holder's own coefficients; None where they are alike."""
+        from tacit.analyst.posterior.holders import holders_of
 
-        In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean response of such rows, and
-        `sd`, `low` and `high` for a new one; sd² is `variance_residual` + `variance_sampling` + `variance_privacy`.
+        return holders_of(self, probability, units)
+
+    def predict(
+        self, table: object, interval: float = 0.9, holder: str | None = None
+    ) -> "Predictions":
+        """Predict the response of every row of a table, given as to `publish`.
+
+        For the average holder; or for one `holder` by its name; or for "new", one that has not
+        published.
+
+        In the response's units: `mean`, with `mean_sd`, `mean_low` and `mean_high` for the mean
+        response of such rows, and `sd`, `low` and `high` for a new one; sd² is `variance_residual`
+        + `variance_sampling` + `variance_privacy`.
         """
         from tacit.analyst.posterior.prediction import predict
 
-        return predict(self, table, interval)
+        return predict(self, table, interval, holder)
 
     def plot_forest(
         self, ax: "Axes | None" = None, probability: float = 0.9, units: UnitsName = "contrast"
     ) -> "Axes":
-        """Draw every coefficient's interval, by default in the response's units, and what privacy noise adds to it."""
+        """Draw every coefficient's interval and what privacy noise adds to it.
+
+        By default in the response's units.
+        """
         from tacit.analyst.posterior.plots import plot_forest
 
         return plot_forest(self, ax, probability, units)
 
+    def plot_holders(
+        self,
+        name: str,
+        ax: "Axes | None" = None,
+        probability: float = 0.9,
+        units: UnitsName = "contrast",
+    ) -> "Axes":
+        """Draw one coefficient holder by holder, over the average holder's and a new one's."""
+        from tacit.analyst.posterior.plots import plot_holders
+
+        return plot_holders(self, name, ax, probability, units)
+
     def plot_trace(
         self, axes: "Sequence[Sequence[Axes]] | None" = None, units: UnitsName = "user"
     ) -> "NDArray[Any]":
-        """Draw density and chains of every coefficient on (coefficient, 2) axes; for a sampler's posterior only."""
+        """Draw density and chains of every coefficient on (coefficient, 2) axes.
+
+        For a sampler's posterior only.
+        """
         from tacit.analyst.posterior.plots import plot_trace
 
         return plot_trace(self, axes, units)
@@ -180,8 +238,8 @@ class Posterior:
 
         return plot_pairs(self, axes, units)
 
-    def to_arviz(self, units: UnitsName = "user", draws: int = 4000) -> "DataTree":
-        """The posterior as ArviZ takes it; a closed form is sampled."""
+    def to_arviz(self, units: UnitsName = "user", draws: int = DRAWS) -> Any:  # noqa: ANN401
+        """The posterior as the ArviZ that is installed takes it; a computed one is sampled."""
         from tacit.analyst.posterior.arviz import to_arviz
 
         return to_arviz(self, units, draws)
@@ -204,3 +262,18 @@ class Posterior:
         from tacit.analyst.posterior.storage import load
 
         return load(cls, Path(path))
+
+    def __repr__(self) -> str:
+        holders = len(self.contributions)
+        who = "1 holder" if holders == 1 else f"{holders} holders"
+        rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
+        return (
+            f"<Posterior of {self.study.name!r} by {self.method}: "
+            f"{len(self.names())} coefficients of {self.study.response.label}, {who}{rows}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The summary and a chart, as a notebook shows them."""
+        from tacit.analyst.report.notebook import posterior_html
+
+        return posterior_html(self)

@@ -1,4 +1,4 @@
-"""Posterior files: Parquet, with the facts as JSON in its metadata. Nothing in a file names code."""
+"""Posterior files: Parquet, with the facts as JSON in its metadata; none of it names code."""
 
 import json
 import math
@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
+from tacit.analyst.posterior.facts import PosteriorFacts
+from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.errors import PosteriorError, StudyError
@@ -43,7 +45,7 @@ def save(posterior: Posterior, path: Path) -> None:
 
 
 def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
-    """Read the file strictly enough that a damaged one is refused in one sentence."""
+    """Read the file, strictly enough that a damaged one is refused in one sentence."""
     try:
         table = pq.read_table(path)
         facts = json.loads((table.schema.metadata or {})[KEY])
@@ -51,6 +53,7 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             raise PosteriorError(
                 f"{path}: its version is {facts['version']}, this Tacit reads {VERSION}"
             )
+        PosteriorFacts.model_validate(facts)
         study = Study.from_document(facts["study"])
         return cls(
             study=study,
@@ -66,12 +69,12 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             software=str(facts["software"]),
             pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
         )
+    except FileNotFoundError:
+        raise PosteriorError(
+            f"cannot read the posterior {str(path)!r}: there is no such file"
+        ) from None
     except OSError as error:
-        reason = (
-            "there is no such file"
-            if isinstance(error, FileNotFoundError)
-            else error.strerror or "it is not a Parquet file"
-        )
+        reason = error.strerror or "it is not a Parquet file"
         raise PosteriorError(f"cannot read the posterior {str(path)!r}: {reason}") from None
     except (pa.ArrowException, KeyError, ValueError, TypeError, StudyError):
         raise PosteriorError(
@@ -84,13 +87,17 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(outcome, Student):
         scale = None if outcome.scale is None else outcome.scale.tolist()
         degrees = None if math.isinf(outcome.degrees) else outcome.degrees
-        closed = {"location": outcome.location.tolist(), "scale": scale, "degrees": degrees}
-        return {"chain": pa.nulls(0, pa.int32())}, {
-            "closed_form": closed | {"noise_variance": outcome.noise_variance}
+        closed = {
+            "location": outcome.location.tolist(),
+            "scale": scale,
+            "degrees": degrees,
+            "noise_variance": outcome.noise_variance,
         }
+        return {"chain": pa.nulls(0, pa.int32())}, {"closed_form": closed}
     if isinstance(outcome, Mixture):
         parts = _plain(outcome)
         parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
+        parts["differing"] = None if outcome.differing is None else _plain(outcome.differing)
         return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
@@ -103,7 +110,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"chains": chains, "acceptance": rates}
 
 
-def _plain(record: Mixture | Pooled) -> dict[str, Any]:
+def _plain(record: Mixture | Differing | Pooled) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(record).items()
@@ -111,48 +118,67 @@ def _plain(record: Mixture | Pooled) -> dict[str, Any]:
 
 
 def _pooled(parts: dict[str, Any], d: int) -> Pooled:
-    gram, sampling = (
-        np.array(parts[name], dtype=float).reshape(d, d) for name in ("gram", "sampling")
+    return Pooled(
+        rows=float(parts["rows"]),
+        gram=_array(parts["gram"], d, d),
+        noise_variance=float(parts["noise_variance"]),
+        sampling=_array(parts["sampling"], d, d),
     )
-    return Pooled(float(parts["rows"]), gram, float(parts["noise_variance"]), sampling)
+
+
+def _array(values: object, *shape: int) -> NDArray[np.float64]:
+    """Numbers of a file as an array of the shape that they must have."""
+    return np.array(values, dtype=float).reshape(shape)
 
 
 def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
     if "closed_form" in facts:
-        closed = facts["closed_form"]
-        scale = (
-            None
-            if closed["scale"] is None
-            else np.array(closed["scale"], dtype=float).reshape(d, d)
-        )
-        degrees = math.inf if closed["degrees"] is None else float(closed["degrees"])
-        return Student(
-            np.array(closed["location"], dtype=float).reshape(d),
-            scale,
-            degrees,
-            float(closed["noise_variance"]),
-        )
+        return _student(facts["closed_form"], d)
     if "mixture" in facts:
-        parts = facts["mixture"]
-        k = len(parts["weights"])
-        shapes = {
-            "weights": (k,),
-            "locations": (k, d),
-            "scales": (k, d, d),
-            "noise_variances": (k,),
-        }
-        weights, locations, covariances, variances = (
-            np.array(parts[name], dtype=float).reshape(shape) for name, shape in shapes.items()
-        )
-        warning, unshrunk, disagreement = (
-            str(parts["warning"]),
-            float(parts["unshrunk"]),
-            float(parts["disagreement"]),
-        )
-        return Mixture(weights, locations, covariances, variances, warning, unshrunk, disagreement)
+        return _mixture(facts["mixture"], d)
     chains = int(facts["chains"])
-    theta = np.stack(
-        [table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)], axis=-1
+    columns = [table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)]
+    rates = facts["acceptance"].items()
+    return Draws(
+        theta=np.stack(columns, axis=-1),
+        noise_variance=table["noise_variance"].to_numpy().reshape(chains, -1),
+        acceptance={str(block): np.array(rate, dtype=float) for block, rate in rates},
     )
-    rates = {str(block): np.array(rate, dtype=float) for block, rate in facts["acceptance"].items()}
-    return Draws(theta, table["noise_variance"].to_numpy().reshape(chains, -1), rates)
+
+
+def _student(closed: dict[str, Any], d: int) -> Student:
+    return Student(
+        location=_array(closed["location"], d),
+        scale=None if closed["scale"] is None else _array(closed["scale"], d, d),
+        degrees=math.inf if closed["degrees"] is None else float(closed["degrees"]),
+        noise_variance=float(closed["noise_variance"]),
+    )
+
+
+def _mixture(parts: dict[str, Any], d: int) -> Mixture:
+    k = len(parts["weights"])
+    between = parts.get("differing")
+    return Mixture(
+        weights=_array(parts["weights"], k),
+        locations=_array(parts["locations"], k, d),
+        covariances=_array(parts["scales"], k, d, d),
+        noise_variances=_array(parts["noise_variances"], k),
+        warning=str(parts["warning"]),
+        unshrunk=float(parts["unshrunk"]),
+        differing=None if between is None else _differing(between, k, d),
+    )
+
+
+def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
+    holders = len(parts["locations"])
+    return Differing(
+        spreads=_array(parts["spreads"], k, d),
+        locations=_array(parts["locations"], holders, d),
+        covariances=_array(parts["covariances"], holders, d, d),
+        within=_array(parts["within"], d, d),
+        ratios=_array(parts["ratios"], holders),
+        told=_array(parts["told"], d).astype(bool),
+        constant=_array(parts["constant"], d).astype(bool),
+        alone=bool(parts["alone"]),
+        outlying=tuple(int(place) for place in parts["outlying"]),
+    )

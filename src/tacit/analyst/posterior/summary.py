@@ -1,13 +1,26 @@
 """Summary: a posterior as a table with a verdict."""
 
+import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.analyst.posterior.diagnostics import Mixing, Verdict, mixing, verdict
-from tacit.analyst.posterior.laws import Draws, Mixture, Student
+from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
+from tacit.analyst.posterior.estimand import estimand
+from tacit.analyst.posterior.frames import frame_class
+from tacit.analyst.posterior.holders import Holders
+from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
+from tacit.analyst.posterior.text_table import text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+COLUMNS = ("mean", "sd", "low", "high")
+SAMPLED_COLUMNS = (*COLUMNS, "ess_bulk", "ess_tail", "rhat")
+"""Columns of a data frame."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,34 @@ class Summary:
     verdict: Verdict
     caveat: str
     response: str
+    estimand: str
+    holders: Holders | None = None  # None where holders are taken to be alike
+
+    @property
+    def heads(self) -> list[str]:
+        """Heads of the table's columns, the first of which names coefficients."""
+        tail = 100 * (1 - self.probability) / 2
+        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%"]
+        return [*heads, "ess bulk", "ess tail", "R-hat"] if self._sampled else heads
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The table's cells, one line for each coefficient."""
+        return [_cells(row, sampled=self._sampled) for row in self.rows]
+
+    @property
+    def notes(self) -> list[str]:
+        """What stands under the table: how it was made, the verdict, and the caveat if any."""
+        made = (
+            f"residual sd {self.residual_sd:.4g} of {self.response}; "
+            f"method {self.method}; {self.units} units"
+        )
+        notes = (made, self.estimand, self.verdict.value, self.caveat)
+        return [note for note in notes if note]
+
+    @property
+    def _sampled(self) -> bool:
+        return self.rows[0].rhat is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; what is not a number is null."""
@@ -43,103 +84,103 @@ class Summary:
             {name: None if _absent(value) else value for name, value in asdict(row).items()}
             for row in self.rows
         ]
-        facts = {
+        return {
             "method": self.method,
             "response": self.response,
             "units": self.units,
             "probability": self.probability,
             "coefficients": rows,
-        }
-        judged = {
+            "residual_sd": self.residual_sd,
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
+            "estimand": self.estimand,
+            "holders": None if self.holders is None else self.holders.to_dict(),
         }
-        return facts | {"residual_sd": self.residual_sd} | judged
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """A data frame with a row for each coefficient, and everything else in its `attrs`."""
+        names = [row.name for row in self.rows]
+        columns = SAMPLED_COLUMNS if self._sampled else COLUMNS
+        values = {column: [getattr(row, column) for row in self.rows] for column in columns}
+        frame = frame_class("to_pandas()")(values, index=names)
+        frame.index.name = "coefficient"
+        frame.attrs = {
+            name: fact for name, fact in self.to_dict().items() if name != "coefficients"
+        }
+        return frame
 
     def __str__(self) -> str:
-        tail = 100 * (1 - self.probability) / 2
-        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%"]
-        sampled = self.rows[0].rhat is not None
-        heads += ["ess bulk", "ess tail", "R-hat"] if sampled else []
-        cells = [heads] + [_cells(row, sampled=sampled) for row in self.rows]
-        widths = [max(len(line[k]) for line in cells) for k in range(len(heads))]
-        lines = [
-            "  ".join(
-                [
-                    line[0].ljust(widths[0]),
-                    *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
-                ]
-            )
-            for line in cells
-        ]
-        foot = [
-            f"residual sd {self.residual_sd:.4g} of {self.response}; method {self.method}; {self.units} units",
-            self.verdict.value,
-            self.caveat,
-        ]
-        return "\n".join([*lines, "", *(line for line in foot if line)])
+        between = [] if self.holders is None else ["", str(self.holders)]
+        return "\n".join([text_table([self.heads, *self.cells]), *between, "", *self.notes])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        from tacit.analyst.report.notebook import summary_html
+
+        return summary_html(self)
 
 
 def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Summary:
-    """Put a posterior into a table; draws are judged on θ and σ² together, which no change of units alters."""
+    """Put a posterior into a table."""
     outcome = posterior.outcome
-    found: Mixing | None = None
+    mixed = mixing(posterior.draws(units)) if isinstance(outcome, Draws) else None
+    warning = outcome.warning if isinstance(outcome, Mixture) else ""
+    holders = posterior.holders(probability, units)
+    differ = "" if holders is None else holders.sentence
+    return Summary(
+        method=posterior.method,
+        units=units,
+        probability=probability,
+        rows=_rows(posterior, probability, units, mixed),
+        residual_sd=posterior.residual_sd(units),
+        verdict=_judged(outcome),
+        caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
+        response=posterior.study.response.label,
+        estimand=estimand(posterior),
+        holders=holders,
+    )
+
+
+def _judged(outcome: Outcome) -> Verdict:
+    """Draws are judged on θ and σ² together, which no change of units alters."""
     if isinstance(outcome, Draws):
-        found = mixing(posterior.draws(units))
-        judged = mixing(
-            np.concatenate([outcome.theta, np.log(outcome.noise_variance)[..., None]], axis=-1)
-        )
-        judgement = verdict(outcome, judged)
-    else:
-        judgement = (
-            Verdict.POINT
-            if isinstance(outcome, Student) and outcome.scale is None
-            else Verdict.COMPUTED
-        )
-    caveat = " ".join(
-        filter(None, [posterior.caveat, outcome.warning if isinstance(outcome, Mixture) else ""])
-    )
-    mean, sd, interval = (
-        posterior.mean(units),
-        posterior.sd(units),
-        posterior.interval(probability, units),
-    )
-    rows = tuple(
+        variance = np.log(outcome.noise_variance)[..., None]
+        return verdict(outcome, mixing(np.concatenate([outcome.theta, variance], axis=-1)))
+    if isinstance(outcome, Student) and outcome.scale is None:
+        return Verdict.POINT
+    return Verdict.COMPUTED
+
+
+def _rows(
+    posterior: Posterior, probability: float, units: UnitsName, mixed: Mixing | None
+) -> tuple[Row, ...]:
+    mean = posterior.mean(units)
+    sd = posterior.sd(units)
+    interval = posterior.interval(probability, units)
+    return tuple(
         Row(
-            name,
-            float(mean[k]),
-            float(sd[k]),
-            float(interval[k, 0]),
-            float(interval[k, 1]),
-            *(
-                (None, None, None)
-                if found is None
-                else (float(found.bulk[k]), float(found.tail[k]), float(found.rhat[k]))
-            ),
+            name=name,
+            mean=float(mean[k]),
+            sd=float(sd[k]),
+            low=float(interval[k, 0]),
+            high=float(interval[k, 1]),
+            ess_bulk=None if mixed is None else float(mixed.bulk[k]),
+            ess_tail=None if mixed is None else float(mixed.tail[k]),
+            rhat=None if mixed is None else float(mixed.rhat[k]),
         )
         for k, name in enumerate(posterior.names(units))
-    )
-    return Summary(
-        posterior.method,
-        units,
-        probability,
-        rows,
-        posterior.residual_sd(units),
-        judgement,
-        caveat,
-        posterior.study.response.label,
     )
 
 
 def _absent(value: str | float | None) -> bool:
-    return value is None or (isinstance(value, float) and not np.isfinite(value))
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _cells(row: Row, *, sampled: bool) -> list[str]:
     cells = [row.name, *(f"{value:.4g}" for value in (row.mean, row.sd, row.low, row.high))]
-    return (
-        [*cells, f"{row.ess_bulk:.0f}", f"{row.ess_tail:.0f}", f"{row.rhat:.3f}"]
-        if sampled
-        else cells
-    )
+    if sampled:
+        cells += [f"{row.ess_bulk:.0f}", f"{row.ess_tail:.0f}", f"{row.rhat:.3f}"]
+    return cells

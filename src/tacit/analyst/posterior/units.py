@@ -1,28 +1,31 @@
 r"""From scaled coefficients to the user's units, exactly.
 
-The study maps every (typical) range to [−1, 1]: with x̃ = (x − c_x)/h_x and ỹ = (y − c_y)/h_y, the scaled model ỹ = θ₀ + Σθ_k x̃_k says
+The study maps every (typical) range to [−1, 1]: with x̃ = (x − c_x)/h_x and ỹ = (y − c_y)/h_y, the
+scaled model ỹ = θ₀ + Σθ_k x̃_k says
 
     y = [c_y + h_y(θ₀ − Σ θ_k c_k/h_k)] + Σ (h_y θ_k/h_k) x_k,
 
-and a term, a product of polynomials in such x̃, expands likewise into powers and products of the x_k (expansion.py): with x̃ = Σ A_ik X_i for
-the user's own columns X, their coefficients are h_y A θ. What the study does not estimate but its centring implies, such as a constant
-without an intercept, is named so.
+and a term, a product of polynomials in such x̃, expands likewise into powers and products of the x_k
+(expansion.py): with x̃ = Σ A_ik X_i for the user's own columns X, their coefficients are h_y A θ.
+What the study does not estimate but its centring implies, such as a constant without an intercept,
+is named so.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.study import Study
-from tacit.study.expansion import ONE, Monomial, encoded, express, raw, sizes
+from tacit.study.expansion import ONE, Monomial, Sum, encoded, express, raw, sizes
 from tacit.study.study import INTERCEPT
 from tacit.study.terms import Product
 
 
 @dataclass(frozen=True)
 class Units:
-    """Coefficients in the user's units are `matrix` @ θ + `offset`; residual sds are multiplied by `response`."""
+    """Coefficients are `matrix` @ θ + `offset`; residual sds are multiplied by `response`."""
 
     names: tuple[str, ...]
     matrix: NDArray[np.float64]
@@ -32,20 +35,28 @@ class Units:
 
 def scaled_units(study: Study) -> Units:
     """The study's own units: nothing is changed."""
-    return Units(study.columns, np.eye(study.d), np.zeros(study.d), 1.0)
+    return Units(
+        names=study.columns, matrix=np.eye(study.d), offset=np.zeros(study.d), response=1.0
+    )
 
 
 def contrast_units(study: Study) -> Units:
-    """The response's units: the top of a column's (typical) range against its bottom, a level against the reference.
+    """The response's units: the top of a column's (typical) range against its bottom.
 
-    A derived column's range is taken as [−1, 1], which products of centred columns and polynomials of odd degree fill.
+    A level is taken against the reference. A derived column's range is taken as [−1, 1], which
+    products of centred columns and polynomials of odd degree fill.
     """
     _, response = study.response.mapping
     first = int(study.intercept)
     spans = np.array([_span(product) for product in study.products for _ in product.columns])
     matrix = np.zeros((study.d - first, study.d))
     matrix[:, first:] = response * np.diag(spans)
-    return Units(study.columns[first:], matrix, np.zeros(study.d - first), response)
+    return Units(
+        names=study.columns[first:],
+        matrix=matrix,
+        offset=np.zeros(study.d - first),
+        response=response,
+    )
 
 
 def _span(product: Product) -> float:
@@ -53,26 +64,50 @@ def _span(product: Product) -> float:
 
 
 def user_units(study: Study) -> Units:
-    """The units in which the study's ranges are written: coefficients of the columns, powers and products that its terms name."""
+    """The units in which the study's ranges are written.
+
+    Coefficients of the columns, powers and products that its terms name.
+    """
     centre, response = study.response.mapping
-    constant = [ONE] if study.intercept else []
-    named = constant + [column for product in study.products for column in raw(product)]
-    wanted = constant + [column for product in study.products for column in encoded(product)]
-    basis = express(named, [*wanted, {(): centre}] if centre else wanted)
-    names = [INTERCEPT] * study.intercept + [
-        name for product in study.products for name in product.raw_columns
-    ]
-    size = [1.0] * study.intercept + [size for product in study.products for size in sizes(product)]
-    size += [_size(study, monomial) for monomial in basis.implied]
-    order = [*range(len(named), len(size)), *range(len(named))]  # what is implied comes first
-    matrix = (basis.matrix / np.array(size)[:, None])[order]
-    offset = matrix[:, -1] if centre else np.zeros(len(order))
+    columns = _columns(study)
+    named = [column.raw for column in columns]
+    wanted = [column.encoded for column in columns]
+    constant: Sum = {(): centre} if centre else {}
+    basis = express(named, [*wanted, constant])
+    divisors = [column.size for column in columns]
+    divisors += [_size(study, monomial) for monomial in basis.implied]
+    matrix = basis.matrix / np.array(divisors)[:, None]
+    matrix = np.roll(matrix, len(basis.implied), axis=0)  # what is implied comes first
+    implied = [_name(monomial) for monomial in basis.implied]
     return Units(
-        tuple(map(_name, basis.implied)) + tuple(names),
-        response * matrix[:, : study.d],
-        offset,
-        response,
+        names=(*implied, *(column.name for column in columns)),
+        matrix=response * matrix[:, :-1],
+        offset=matrix[:, -1],
+        response=response,
     )
+
+
+class _Column(NamedTuple):
+    """A coefficient's column as a formula names it, as the study encodes it, and its divisor."""
+
+    name: str
+    raw: Sum
+    encoded: Sum
+    size: float
+
+
+def _columns(study: Study) -> list[_Column]:
+    """Those of the study, in its order."""
+    columns: list[_Column] = []
+    if study.intercept:
+        columns.append(_Column(name=INTERCEPT, raw=ONE, encoded=ONE, size=1.0))
+    for term in study.products:
+        parts = zip(term.raw_columns, raw(term), encoded(term), sizes(term), strict=True)
+        columns += [
+            _Column(name=name, raw=named, encoded=wanted, size=size)
+            for name, named, wanted, size in parts
+        ]
+    return columns
 
 
 def _name(monomial: Monomial) -> str:

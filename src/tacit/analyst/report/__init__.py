@@ -1,25 +1,23 @@
 """The report: one self-contained page for a reader who is no statistician."""
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
-from tacit.analyst.posterior.diagnostics import Verdict
+from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report.background import again, asked, contributed, promised, trust
-from tacit.analyst.report.findings import (
-    Subject,
-    findings,
-    in_short,
-    new_cases,
-    outlook,
-    privacy_part,
-)
+from tacit.analyst.report.cases import new_cases
+from tacit.analyst.report.differing import differing
+from tacit.analyst.report.findings import findings, in_short, outlook, privacy_part
 from tacit.analyst.report.markup import Html, html, join
+from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied, listed
 from tacit.files import write_whole
 
 CONTENTS = {
     "found": "What was found",
+    "differ": "How holders differ",
     "privacy": "How much of the uncertainty is privacy",
     "cases": "What to expect of a new case",
     "asked": "What was asked",
@@ -29,31 +27,31 @@ CONTENTS = {
     "trust": "Can the numbers be trusted",
     "again": "How to do it again",
 }
+SECTIONS: dict[str, Callable[[Subject], Html]] = {
+    "found": findings,
+    "differ": differing,
+    "privacy": privacy_part,
+    "cases": new_cases,
+    "asked": asked,
+    "holders": contributed,
+    "promised": promised,
+    "outlook": outlook,
+    "trust": trust,
+    "again": again,
+}
+"""What makes each section, in their order on the page."""
 MOST_NAMES = 4
 """Features that a title names."""
 
 
 def report(posterior: Posterior, probability: float = 0.9) -> str:
     """The page as text."""
-    subject = Subject(posterior, probability)
-    makers = (
-        findings,
-        privacy_part,
-        new_cases,
-        asked,
-        contributed,
-        promised,
-        outlook,
-        trust,
-        again,
-    )
-    sections = dict(zip(CONTENTS, (make(subject) for make in makers), strict=True))
+    subject = Subject(posterior=posterior, probability=probability)
+    sections = {name: make(subject) for name, make in SECTIONS.items()}
     here = {name: text for name, text in sections.items() if text}
-    page = files("tacit.analyst.report").joinpath("page.html").read_text(encoding="utf-8")
-    style = files("tacit.analyst.report").joinpath("style.css").read_text(encoding="utf-8")
     return html(
-        page,
-        style=Html(style),
+        _file("page.html"),
+        style=Html(_file("style.css")),
         title=_title(posterior),
         study=posterior.study.name,
         standfirst=_standfirst(posterior),
@@ -72,43 +70,33 @@ def write_report(posterior: Posterior, path: Path, probability: float = 0.9) -> 
     write_whole(path, report(posterior, probability))
 
 
+def _file(name: str) -> str:
+    return files("tacit.analyst.report").joinpath(name).read_text(encoding="utf-8")
+
+
 def _title(posterior: Posterior) -> str:
     study = posterior.study
     names = [feature.name for feature in study.features]
     response = applied(study.response.function, study.response.name)
-    return (
-        f"How {response} goes with {listed(names)}"
-        if 0 < len(names) <= MOST_NAMES
-        else f"What goes with {response}"
-    )
+    if 0 < len(names) <= MOST_NAMES:
+        return f"How {response} goes with {listed(names)}"
+    return f"What goes with {response}"
 
 
 def _standfirst(posterior: Posterior) -> str:
     holders = len(posterior.contributions)
     who = "one data holder" if holders == 1 else f"{holders} data holders"
-    counts = [c.n for c in posterior.contributions]
-    rows = (
-        f" over {sum(n for n in counts if n is not None):,.0f} rows"
-        if counts and None not in counts
-        else ""
-    )
-    return f"One regression{rows} of {who or 'several data holders'}, none of whom showed a row to anyone."
+    rows = "" if posterior.rows is None else f" over {posterior.rows:,.0f} rows"
+    return f"One regression{rows} of {who}, none of whom showed a row to anyone."
 
 
 def _facts(subject: Subject) -> Html:
-    contributions = subject.posterior.contributions
-    counts = [c.n for c in contributions if c.n is not None]
+    posterior = subject.posterior
+    budgets = {f"{c.epsilon:g}" for c in posterior.contributions}
     facts = {
-        "data holders": f"{len(contributions)}",
-        "rows": f"{sum(counts):,.0f}"
-        if counts and len(counts) == len(contributions)
-        else "not published",
-        "privacy budget ε": listed(
-            sorted(
-                {f"{c.epsilon:g}" for c in contributions}
-                or {f"{subject.posterior.study.epsilon:g}"}
-            )
-        ),
+        "data holders": f"{len(posterior.contributions)}",
+        "rows": "not published" if posterior.rows is None else f"{posterior.rows:,.0f}",
+        "privacy budget ε": listed(sorted(budgets or {f"{posterior.study.epsilon:g}"})),
         "the numbers are": _state(subject),
     }
     return join(
@@ -124,6 +112,5 @@ def _state(subject: Subject) -> str:
         Verdict.TOO_SHORT: "not yet sound",
         Verdict.STUCK: "not usable",
     }
-    return words.get(
-        subject.summary.verdict, "to be read with care" if subject.summary.caveat else "sound"
-    )
+    otherwise = "to be read with care" if subject.summary.caveat else "sound"
+    return words.get(subject.summary.verdict, otherwise)

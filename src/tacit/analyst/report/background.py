@@ -1,25 +1,13 @@
-"""What the findings rest on: the sections of the report about the study, the holders, the guarantee and the computation."""
+"""What the findings rest on: the study, the holders, the guarantee and the computation."""
 
 import shlex
 from importlib.metadata import version
 
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.laws import Draws
-from tacit.analyst.posterior.pooled import disagreement_of
-from tacit.analyst.report import charts
-from tacit.analyst.report.findings import Subject
-from tacit.analyst.report.markup import (
-    Html,
-    breakable,
-    details,
-    figure,
-    html,
-    join,
-    listing,
-    paragraph,
-    section,
-    table,
-)
+from tacit.analyst.report import charts, markup
+from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
+from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied, exact, listed, moment, number, power, terms_in_words
 from tacit.study import Study
 from tacit.study import words as explanation
@@ -35,25 +23,27 @@ HASH_LETTERS = 19
 def asked(subject: Subject) -> Html:
     """The study in words."""
     study = subject.posterior.study
-    low, high = study.response.range
+    response = study.response
+    low, high = response.range
+    being = "a number" if response.function is None else f"{response.name} being a number"
+    features = "nothing: its mean alone is asked for"
+    if study.features:
+        features = listed([feature.name for feature in study.features])
     return section(
         "asked",
         "What was asked",
         paragraph(
-            "How <b>$response</b>, $being between $low and $high, goes with $features. All parties agreed on the study “$name” before "
-            "anybody looked at data; these ranges and levels are part of the agreement.",
-            response=applied(study.response.function, study.response.name),
-            being="a number"
-            if study.response.function is None
-            else f"{study.response.name} being a number",
+            "How <b>$response</b>, $being between $low and $high, goes with $features. "
+            "All parties agreed on the study “$name” before anybody looked at data; "
+            "these ranges and levels are part of the agreement.",
+            response=applied(response.function, response.name),
+            being=being,
             low=exact(low),
             high=exact(high),
-            features=listed([f.name for f in study.features])
-            if study.features
-            else "nothing: its mean alone is asked for",
+            features=features,
             name=study.name,
         ),
-        listing(_feature(feature) for feature in study.features),
+        markup.listing(_feature(feature) for feature in study.features),
         _terms(study),
         paragraph("In every holder's table, $missing.", missing=explanation.missing(study)),
     )
@@ -63,29 +53,23 @@ def _terms(study: Study) -> Html:
     """What the features enter as, where they do not each enter by themselves."""
     if not study.terms:
         return Html("")
-    entered = listing(html("$words", words=words) for words in terms_in_words(study))
-    return join(
-        [
-            paragraph(
-                "They enter as a sum of these, each with a coefficient of its own, or several:"
-            ),
-            entered,
-        ]
-    )
+    said = "They enter as a sum of these, each with a coefficient of its own, or several:"
+    entered = markup.listing(html("$words", words=words) for words in terms_in_words(study))
+    return markup.join([paragraph(said), entered])
 
 
 def _feature(feature: Feature) -> Html:
     if feature.range is not None:
-        typical = (
-            ""
-            if feature.typical is None
-            else f", typically between {exact(feature.typical[0])} and {exact(feature.typical[1])}"
-        )
+        low, high = map(exact, feature.range)
+        typical = ""
+        if feature.typical is not None:
+            bottom, top = map(exact, feature.typical)
+            typical = f", typically between {bottom} and {top}"
         return html(
             "<b>$name</b>: a number between $low and $high$typical",
             name=feature.name,
-            low=exact(feature.range[0]),
-            high=exact(feature.range[1]),
+            low=low,
+            high=high,
             typical=typical,
         )
     first, *others = feature.all_levels
@@ -115,25 +99,25 @@ def contributed(subject: Subject) -> Html:
         for c in contributions
     ]
     one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
-    releases = table(
-        "Releases behind this report", ("holder", "rows", "ε", "δ", "published", "release"), rows
-    )
+    heads = ("holder", "rows", "ε", "δ", "published", "release")
+    releases = table("Releases behind this report", heads, rows)
     return section(
         "holders",
         "Who contributed",
         paragraph(
             "$one published once, as a small file of noisy sums. No row left any house.", one=one
         ),
-        releases if len(rows) <= MOST_LISTED else details(f"All {len(rows)} releases", releases),
+        releases
+        if len(rows) <= MOST_LISTED
+        else markup.details(f"All {len(rows)} releases", releases),
     )
 
 
 def promised(subject: Subject) -> Html:
     """The guarantee in words and numbers."""
     study = subject.posterior.study
-    budgets = {(c.epsilon, c.delta) for c in subject.posterior.contributions} or {
-        (study.epsilon, study.delta)
-    }
+    contributions = subject.posterior.contributions
+    budgets = {(c.epsilon, c.delta) for c in contributions} or {(study.epsilon, study.delta)}
     mu = max(study.mechanism(*budget).mu for budget in budgets)
     guess = 100 * explanation.best_guess(mu)
     rows = [
@@ -141,11 +125,13 @@ def promised(subject: Subject) -> Html:
         ("with a release, at most", f"{guess:.1f} in 100", guess / 100),
     ]
     caption = html(
-        "How often an attacker who knows all rows but one guesses right which of two candidates the last one is."
+        "How often an attacker who knows all rows but one guesses right "
+        "which of two candidates the last one is."
     )
     parts = [
         paragraph(
-            "Each release is differentially private with ε = $epsilon and δ = $delta: $neighbours would hardly change what is published.",
+            "Each release is differentially private with ε = $epsilon and δ = $delta: "
+            "$neighbours would hardly change what is published.",
             epsilon=listed(sorted({f"{epsilon:g}" for epsilon, _ in budgets})),
             delta=listed(sorted({power(delta) for _, delta in budgets})),
             neighbours=explanation.neighbours(study),
@@ -154,111 +140,92 @@ def promised(subject: Subject) -> Html:
         figure(caption, charts.ratios("guess", "What an attacker gains", rows)),
     ]
     if study.stage_one is not None:
-        parts.append(
-            paragraph(
-                "The typical intervals came from a first stage, whose budget each holder paid beside this."
-            )
-        )
-    if any(c.simulated for c in subject.posterior.contributions):
-        parts.append(
-            html(
-                '<p class="warning" role="note">Simulated releases, whose seed is known, protect nobody: this is a trial.</p>'
-            )
-        )
+        first = "The typical intervals came from a first stage, "
+        parts.append(paragraph(first + "whose budget each holder paid beside this."))
+    if any(c.simulated for c in contributions):
+        trial = "Simulated releases, whose seed is known, protect nobody: this is a trial."
+        parts.append(html('<p class="warning" role="note">$trial</p>', trial=trial))
     return section("promised", "What was promised", *parts)
 
 
 def trust(subject: Subject) -> Html:
     """Diagnostics, the verdict, and what is assumed."""
-    summary, posterior = subject.summary, subject.posterior
-    study = posterior.study
-    plain = "changes along a straight line with each number, and by a fixed amount with each level"
-    shape = (
-        "is a sum of the terms that were asked for, each times a fixed number"
-        if study.terms
-        else plain
+    outcome = subject.posterior.outcome
+    verdict = html(
+        '<p class="$style" role="note">$verdict $caveat</p>',
+        style="verdict" if subject.sound else "warning",
+        verdict=subject.summary.verdict.value,
+        caveat=subject.summary.caveat,
     )
-    parts = [
-        html(
-            '<p class="$style" role="note">$verdict $caveat</p>',
-            style="verdict" if subject.sound else "warning",
-            verdict=summary.verdict.value,
-            caveat=summary.caveat,
-        )
-    ]
-    if disagreement_of(posterior.outcome) > 0:
-        parts.append(
-            paragraph(
-                "The holders' own coefficients clearly differ. The report is about their average, and its intervals allow for that."
-            )
-        )
-    if isinstance(posterior.outcome, Draws):
-        rows = [
-            (breakable(row.name), f"{row.ess_bulk:,.0f}", f"{row.ess_tail:,.0f}", f"{row.rhat:.3f}")
-            for row in summary.rows
-        ]
-        parts.append(
-            table(
-                "Mixing of the chains (the verdict looks at the residual variance too)",
-                ("coefficient", "effective draws, middle", "effective draws, tails", "R-hat"),
-                rows,
-            )
-        )
+    parts = [verdict]
+    if isinstance(outcome, Draws):
+        parts.append(_mixing(subject))
     parts += [
         _panels(subject),
+        paragraph("$sentence", sentence=subject.summary.estimand),
         paragraph("The numbers hold as far as these do:"),
-        listing(
-            [
-                html(
-                    "$response $shape;",
-                    response="the response"
-                    if study.response.function is None
-                    else subject.response,
-                    shape=shape,
-                ),
-                html(
-                    "cases scatter around it alike everywhere (residual standard deviation $sd);",
-                    sd=number(summary.residual_sd),
-                ),
-                html(
-                    "rows lie within the agreed ranges; values outside were taken to be at the end."
-                ),
-            ]
-        ),
+        markup.listing(_assumptions(subject)),
     ]
     return section("trust", "Can the numbers be trusted", *parts)
 
 
+def _mixing(subject: Subject) -> Html:
+    rows = [
+        (
+            markup.breakable(row.name),
+            f"{row.ess_bulk:,.0f}",
+            f"{row.ess_tail:,.0f}",
+            f"{row.rhat:.3f}",
+        )
+        for row in subject.summary.rows
+    ]
+    return table(
+        "Mixing of the chains (the verdict looks at the residual variance too)",
+        ("coefficient", "effective draws, middle", "effective draws, tails", "R-hat"),
+        rows,
+    )
+
+
+def _assumptions(subject: Subject) -> list[Html]:
+    study = subject.posterior.study
+    shape = "changes along a straight line with each number, and by a fixed amount with each level"
+    if study.terms:
+        shape = "is a sum of the terms that were asked for, each times a fixed number"
+    response = "the response" if study.response.function is None else subject.response
+    return [
+        html("$response $shape;", response=response, shape=shape),
+        html(
+            "cases scatter around it alike everywhere (residual standard deviation $sd);",
+            sd=number(subject.summary.residual_sd),
+        ),
+        html("rows lie within the agreed ranges; values outside were taken to be at the end."),
+    ]
+
+
 def _panels(subject: Subject) -> Html:
-    posterior, rows = subject.posterior, subject.summary.rows
+    posterior = subject.posterior
     curves = densities(posterior)
     if not curves:
         return Html("")
     chains = posterior.draws() if isinstance(posterior.outcome, Draws) else None
-    shown = [
-        charts.Panel(
-            row.name,
-            charts.Estimate(
-                row.name,
-                f"{number(row.mean, row.high - row.low)}",
-                row.mean,
-                row.low,
-                row.high,
-                curve,
-            ),
-            None if chains is None else chains[..., k],
+    shown = []
+    for k, (row, curve) in enumerate(zip(subject.summary.rows, curves, strict=True)):
+        estimate = charts.Estimate(
+            label=row.name,
+            words=number(row.mean, row.high - row.low),
+            mean=row.mean,
+            low=row.low,
+            high=row.high,
+            curve=curve,
         )
-        for k, (row, curve) in enumerate(zip(rows, curves, strict=True))
-    ]
-    sampled = (
-        " With it the chains that sampled it: they should look like one band."
-        if chains is not None
-        else ""
-    )
+        own = None if chains is None else chains[..., k]
+        shown.append(charts.Panel(name=row.name, estimate=estimate, chains=own))
+    sampled = "With it the chains that sampled it: they should look like one band."
     caption = html(
-        "Every coefficient by itself, in its own unit: where it probably lies, and its $interval.$sampled",
+        "Every coefficient by itself, in its own unit: where it probably lies, "
+        "and its $interval.$sampled",
         interval=subject.interval,
-        sampled=sampled,
+        sampled="" if chains is None else f" {sampled}",
     )
     return figure(caption, charts.panels("panels", "Posterior density of every coefficient", shown))
 
@@ -269,17 +236,22 @@ def again(subject: Subject) -> Html:
     named = [shlex.quote(f"{c.holder}.json") for c in posterior.contributions]
     files = " ".join(named) if 0 < len(named) <= MOST_LISTED else "releases/"
     simulated = " --allow-simulated" if any(c.simulated for c in posterior.contributions) else ""
-    commands = "\n".join(
-        [
-            f"tacit fit {files}{simulated} \\\n    {posterior.options} \\\n    --out posterior.parquet",
-            f"tacit report posterior.parquet \\\n    --interval {subject.probability:g} --out report.html",
-        ]
-    )
+    commands = [
+        f"tacit fit {files}{simulated} \\",
+        f"    {posterior.options} \\",
+        "    --out posterior.parquet",
+        "tacit report posterior.parquet \\",
+        f"    --interval {subject.probability:g} --out report.html",
+    ]
+    code = '<pre tabindex="0"><code>$text</code></pre>'
+    hashes = _hashes(subject)
+    if len(named) > MOST_LISTED:
+        hashes = markup.details("The releases, by hash", hashes)
     return section(
         "again",
         "How to do it again",
         paragraph("From the same releases, the same commands give the same numbers:"),
-        html('<pre tabindex="0"><code>$commands</code></pre>', commands=commands),
+        html(code, text="\n".join(commands)),
         table(
             "What went in",
             ("document", "identity"),
@@ -289,18 +261,12 @@ def again(subject: Subject) -> Html:
                 ("this report by", f"tacit {version('tacit-dp')}"),
             ],
         ),
-        details("The releases, by hash", _hashes(subject))
-        if len(named) > MOST_LISTED
-        else _hashes(subject),
-        details(
-            "The study, in full",
-            html('<pre tabindex="0"><code>$text</code></pre>', text=study_toml(posterior.study)),
-        ),
+        hashes,
+        markup.details("The study, in full", html(code, text=study_toml(posterior.study))),
     )
 
 
 def _hashes(subject: Subject) -> Html:
     rows = [(c.holder, c.release or "not known") for c in subject.posterior.contributions]
-    return table(
-        "Releases, by hash", ("holder", "SHA-256 of the release without its signature"), rows
-    )
+    heads = ("holder", "SHA-256 of the release without its signature")
+    return table("Releases, by hash", heads, rows)

@@ -12,6 +12,9 @@ from tacit.analyst.report.svg import LETTER, NARROW, WIDE, Axis, Canvas, shorten
 
 Array = NDArray[np.float64]
 Drawings = tuple[Html, Html]
+"""For wide and for narrow screens."""
+Curve = tuple[Array, Array]
+"""Places and heights of a density."""
 
 _EDGE = 2
 _GUTTER = 28
@@ -28,14 +31,14 @@ def both(name: str, title: str, description: str, draw: Callable[[int], Canvas])
 
 @dataclass(frozen=True)
 class Estimate:
-    """A line of a chart: what it is about, its number in words, its interval, and its density where there is one."""
+    """A line of a chart: what it is about, its number in words, its interval and density."""
 
     label: str
     words: str
     mean: float
     low: float
     high: float
-    curve: tuple[Array, Array] | None = None
+    curve: Curve | None = None
     bare: tuple[float, float] | None = None  # the interval without privacy noise
     where: str = ""  # what else the label says, on a line of its own
 
@@ -55,20 +58,13 @@ def _room(width: float, words: str) -> float:
 
 def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str) -> Drawings:
     """Every estimate with its density above its interval, on one axis that shows zero."""
-    ends = [
-        value
-        for e in estimates
-        for value in (
-            (e.low, e.high) if e.curve is None else (e.curve[0][0], e.curve[0][-1], e.low, e.high)
-        )
-    ]
+    ends = [end for estimate in estimates for end in _ends(estimate)]
     span = (min(0.0, *ends), max(0.0, *ends))
     described = "; ".join(f"{e.label} {e.where}".rstrip() + f": {e.words}" for e in estimates)
 
     def draw(width: int) -> Canvas:
-        tight = any(
-            shortened(e.label, _room(width, e.words)) != e.label for e in estimates
-        )  # then numbers go to a second line
+        # Where a label does not fit beside its number, numbers go to a second line.
+        tight = any(shortened(e.label, _room(width, e.words)) != e.label for e in estimates)
         tops = list(accumulate((80 if tight or e.where else 64 for e in estimates), initial=6))
         canvas = Canvas(width, tops[-1] + _FOOT)
         axis = Axis(span, (_EDGE + 6, width - _EDGE - 6))
@@ -80,6 +76,15 @@ def forest(name: str, title: str, estimates: Sequence[Estimate], axis_label: str
         return canvas
 
     return both(name, title, described, draw)
+
+
+def _ends(estimate: Estimate) -> list[float]:
+    """Everything of an estimate that the axis must show."""
+    ends = [estimate.low, estimate.high]
+    if estimate.curve is not None:
+        places = estimate.curve[0]
+        ends += [float(places[0]), float(places[-1])]
+    return [end for end in ends if np.isfinite(end)] or [estimate.mean]
 
 
 def _interval(canvas: Canvas, axis: Axis, base: float, estimate: Estimate, height: float) -> None:
@@ -150,7 +155,8 @@ def predictions(name: str, title: str, rows: Sequence[Expected], axis_label: str
     described = "; ".join(f"{row.label}: {row.words}" for row in rows)
 
     def draw(width: int) -> Canvas:
-        height, top = 44, 6
+        height = 44
+        top = 6
         canvas = Canvas(width, top + height * len(rows) + _FOOT)
         axis = Axis((min(ends), max(ends)), (_EDGE + 6, width - _EDGE - 6))
         axis.draw(canvas, top, top + height * len(rows), axis_label)
@@ -206,11 +212,12 @@ def panels(name: str, title: str, shown: Sequence[Panel]) -> Drawings:
         height = 172 if sampled and width == NARROW else 118
         canvas = Canvas(width, height * -(-len(shown) // columns))
         for k, panel in enumerate(shown):
-            left, top = (k % columns) * (width + _GUTTER) / columns, height * (k // columns)
+            row, column = divmod(k, columns)
+            corner = (column * (width + _GUTTER) / columns, height * row)
             _panel(
                 canvas,
                 panel,
-                (left, top),
+                corner,
                 (width + _GUTTER) / columns - _GUTTER,
                 beside=sampled and width == WIDE,
             )
@@ -243,7 +250,8 @@ def _chains(
     canvas: Canvas, chains: Array, corner: tuple[float, float], size: tuple[float, float]
 ) -> None:
     """Draws one after the other, chain by chain in its own shade."""
-    low, high = float(chains.min()), float(chains.max())
+    low = float(chains.min())
+    high = float(chains.max())
     reach = high - low if high > low else 1.0
     chosen = np.unique(np.linspace(0, chains.shape[1] - 1, MOST_POINTS).round().astype(int))
     for k, chain in enumerate(chains[:, chosen]):

@@ -1,15 +1,16 @@
-"""Comparisons: what is said of a feature, as the difference between two cases that are alike in everything else.
+"""Comparisons: what is said of a feature, as the difference between two cases otherwise alike.
 
-A feature that stands by itself, in no product and as a straight line, has one slope, and so one comparison: the top of its (typical)
-range against the bottom, or a level against the reference. In a product the difference depends on the other features, of which a few
-cases are taken; along a curve the bottom, the middle and the top of the range are compared. Each is exact: it is h_y (x₁ − x₂)'θ for
-the encoded rows x₁ and x₂ of the two cases.
+A feature that stands by itself, in no product and as a straight line, has one slope, and so one
+comparison: the top of its (typical) range against the bottom, or a level against the reference. In
+a product the difference depends on the other features, of which a few cases are taken; along a
+curve the bottom, the middle and the top of the range are compared. Each is exact: it is
+h_y (x₁ − x₂)'θ for the encoded rows x₁ and x₂ of the two cases.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,10 @@ MOST_CASES = 8
 
 @dataclass(frozen=True)
 class Comparison:
-    """A feature at `top` against `bottom`: `held` says where other features are if not as usual, `where` says it in words."""
+    """A feature at `top` against `bottom`.
+
+    `held` says where other features are if not as usual, `where` says it in words.
+    """
 
     feature: Feature
     bottom: Value
@@ -64,14 +68,12 @@ class Comparison:
     def name(self) -> str:
         """The feature, with its level or, on a curve, its ends, and where."""
         bottom, top = self.ends
-        more = (
-            ""
-            if self.has_slope
-            else f" {top}"
-            if self.feature.range is None
-            else f" {top} against {bottom}"
-        )
-        return self.feature.name + more + (f" ({self.where})" if self.where else "")
+        name = self.feature.name
+        if self.feature.range is None:
+            name += f" {top}"
+        elif not self.is_straight:
+            name += f" {top} against {bottom}"
+        return f"{name} ({self.where})" if self.where else name
 
     @property
     def step(self) -> float:
@@ -83,7 +85,14 @@ class Comparison:
 def comparisons(study: Study) -> list[Comparison]:
     """Those of every feature."""
     return [
-        Comparison(feature, bottom, top, _is_straight(study, feature), held, where)
+        Comparison(
+            feature=feature,
+            bottom=bottom,
+            top=top,
+            is_straight=_is_straight(study, feature),
+            held=held,
+            where=where,
+        )
         for feature in study.features
         for held, where in _cases(study, _partners(study, feature))
         for bottom, top in _pairs(study, feature)
@@ -100,10 +109,10 @@ def comparison_units(study: Study, compared: Sequence[Comparison]) -> Units:
     ]
     rows = _encoded(study, cases)
     return Units(
-        tuple(c.label for c in compared),
-        response * (rows[1::2] - rows[::2]),
-        np.zeros(len(compared)),
-        response,
+        names=tuple(c.label for c in compared),
+        matrix=response * (rows[1::2] - rows[::2]),
+        offset=np.zeros(len(compared)),
+        response=response,
     )
 
 
@@ -134,18 +143,20 @@ def _bounds(feature: Feature) -> tuple[float, float]:
 
 def _is_straight(study: Study, feature: Feature) -> bool:
     """Whether it enters every term once, as it is; levels always do."""
-    own = [
-        [part.factor for part in p.parts if part.factor.of == feature.name] for p in study.products
-    ]
-    return all(
-        len(factors) == 1 and factors[0].degree == 1 and factors[0].function is None
-        for factors in own
-        if factors
-    )
+    for term in study.products:
+        factors = [part.factor for part in term.parts if part.factor.of == feature.name]
+        if len(factors) > 1:
+            return False
+        if any(factor.degree != 1 or factor.function is not None for factor in factors):
+            return False
+    return True
 
 
 def _points(study: Study, feature: Feature) -> tuple[Value, ...]:
-    """Values that stand for a feature: its levels, or the ends of its (typical) range, with the middle of a curve."""
+    """Values that stand for a feature: its levels, or the ends of its (typical) range.
+
+    Of a curve the middle too.
+    """
     if feature.range is None:
         return feature.all_levels
     low, high = map(float, _bounds(feature))
@@ -153,18 +164,16 @@ def _points(study: Study, feature: Feature) -> tuple[Value, ...]:
 
 
 def _pairs(study: Study, feature: Feature) -> list[tuple[Value, Value]]:
-    """Bottom and top of each comparison: from point to point, or from the reference to each level."""
-    first, *others = points = _points(study, feature)
-    return (
-        list(pairwise(points))
-        if feature.range is not None
-        else [(first, other) for other in others]
-    )
+    """Bottom and top of each comparison: from point to point, or from reference to level."""
+    points = _points(study, feature)
+    if feature.range is not None:
+        return list(itertools.pairwise(points))
+    return [(points[0], level) for level in points[1:]]
 
 
 def _partners(study: Study, feature: Feature) -> list[Feature]:
     """Features that stand in a product with it."""
-    named = [{part.factor.of for part in p.parts} for p in study.products]
+    named = [{part.factor.of for part in term.parts} for term in study.products]
     together = {name for names in named if feature.name in names for name in names} - {feature.name}
     return [other for other in study.features if other.name in together]
 
@@ -172,10 +181,14 @@ def _partners(study: Study, feature: Feature) -> list[Feature]:
 def _cases(
     study: Study, partners: list[Feature]
 ) -> list[tuple[tuple[tuple[str, Value], ...], str]]:
-    """What is held of the other features, and that in words: each with each or, where these are too many, one away from usual."""
+    """What is held of the other features, and that in words.
+
+    Each with each or, where these are too many, one away from usual.
+    """
     points = {partner.name: _points(study, partner) for partner in partners}
     if math.prod(map(len, points.values())) <= MOST_CASES:
-        every = [tuple(zip(points, values, strict=True)) for values in product(*points.values())]
+        combinations = itertools.product(*points.values())
+        every = [tuple(zip(points, values, strict=True)) for values in combinations]
         return [(held, _where(held)) for held in every]
     middle = usual(study)
     changes = [

@@ -1,4 +1,7 @@
-"""HTML that is safe by construction: whatever is put into a template is escaped, unless it is HTML already."""
+"""HTML that is safe by construction: whatever is put into a template is escaped.
+
+Unless it is HTML already.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -28,7 +31,8 @@ def join(parts: Iterable[Html], between: str = "\n") -> Html:
 def section(name: str, title: str, *parts: Html) -> Html:
     """A section with its heading, which names it to a screen reader."""
     return html(
-        '<section id="$name" aria-labelledby="$name-title">\n<h2 id="$name-title">$title</h2>\n$body\n</section>',
+        '<section id="$name" aria-labelledby="$name-title">\n'
+        '<h2 id="$name-title">$title</h2>\n$body\n</section>',
         name=name,
         title=title,
         body=join(parts),
@@ -50,11 +54,15 @@ def listing(items: Iterable[Html], *, style: str = "") -> Html:
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-    """A table whose first column names its rows; all others hold numbers or short words. Wide ones scroll by themselves."""
+    """A table whose first column names its rows; all others hold numbers or short words.
+
+    Wide ones scroll by themselves.
+    """
     head = join((html('<th scope="col">$text</th>', text=text) for text in heads), "")
     body = join(html("<tr>$cells</tr>", cells=_cells(row)) for row in rows)
     return html(
-        '<div class="scroll" tabindex="0" role="region" aria-label="$caption"><table><caption><span>$caption</span></caption>\n'
+        '<div class="scroll" tabindex="0" role="region" aria-label="$caption">'
+        "<table><caption><span>$caption</span></caption>\n"
         "<thead><tr>$head</tr></thead>\n<tbody>$body</tbody></table></div>",
         caption=caption,
         head=head,
@@ -83,7 +91,8 @@ def figure(caption: Html, drawings: Sequence[Html]) -> Html:
     """A figure: the same drawing for wide and for narrow screens, one of which is shown."""
     wide, narrow = drawings
     return html(
-        '<figure><div class="wide">$wide</div><div class="narrow">$narrow</div><figcaption>$caption</figcaption></figure>',
+        '<figure><div class="wide">$wide</div><div class="narrow">$narrow</div>'
+        "<figcaption>$caption</figcaption></figure>",
         wide=wide,
         narrow=narrow,
         caption=caption,

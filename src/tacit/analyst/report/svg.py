@@ -1,13 +1,19 @@
-"""Drawings as SVG, with a title and a description for who cannot see them; colours come from the page's classes."""
+"""Drawings as SVG, with a title and a description for who cannot see them.
+
+Colours come from the page's classes.
+"""
 
 import math
 from collections.abc import Iterable
 
 from tacit.analyst.report.markup import Html, html, join
+from tacit.analyst.report.words import exact
 
-WIDE, NARROW = 720, 350
+WIDE = 720
+NARROW = 350
 """Widths at which every drawing is made, in pixels: for a page, and for a telephone."""
-LETTER, BOLD_LETTER = 7.0, 8.2
+LETTER = 7.0
+BOLD_LETTER = 8.2
 """Width of a usual letter of a drawing, in pixels."""
 
 
@@ -15,7 +21,8 @@ class Canvas:
     """A drawing of given size. Every mark has a class, which the page gives its colour."""
 
     def __init__(self, width: float, height: float) -> None:
-        self.width, self.height = width, height
+        self.width = width
+        self.height = height
         self._marks: list[Html] = []
 
     def text(
@@ -33,25 +40,24 @@ class Canvas:
 
     def line(self, start: tuple[float, float], end: tuple[float, float], style: str) -> None:
         """A straight line."""
-        (a, b), (c, d) = start, end
         self._add(
-            '<line x1="$a" y1="$b" x2="$c" y2="$d" class="$style"/>',
-            a=a,
-            b=b,
-            c=c,
-            d=d,
+            '<line x1="$left" y1="$top" x2="$right" y2="$bottom" class="$style"/>',
+            left=start[0],
+            top=start[1],
+            right=end[0],
+            bottom=end[1],
             style=style,
         )
 
     def bar(self, x: float, y: float, size: tuple[float, float], style: str) -> None:
         """A rectangle."""
-        w, h = max(size[0], 0.0), size[1]
+        width, height = size
         self._add(
-            '<rect x="$x" y="$y" width="$w" height="$h" class="$style"/>',
+            '<rect x="$x" y="$y" width="$width" height="$height" class="$style"/>',
             x=x,
             y=y,
-            w=w,
-            h=h,
+            width=max(width, 0.0),
+            height=height,
             style=style,
         )
 
@@ -76,8 +82,10 @@ class Canvas:
     def drawing(self, name: str, title: str, description: str) -> Html:
         """The whole, with its name and description; `name` must be unique on the page."""
         return html(
-            '<svg viewBox="0 0 $w $h" width="$w" height="$h" role="img" aria-labelledby="$name-t $name-d">'
-            '<title id="$name-t">$title</title><desc id="$name-d">$description</desc>\n$marks\n</svg>',
+            '<svg viewBox="0 0 $w $h" width="$w" height="$h" role="img" '
+            'aria-labelledby="$name-t $name-d">'
+            '<title id="$name-t">$title</title><desc id="$name-d">$description</desc>'
+            "\n$marks\n</svg>",
             w=f"{self.width:g}",
             h=f"{self.height:g}",
             name=name,
@@ -91,9 +99,11 @@ class Axis:
     """A horizontal axis: from values to places."""
 
     def __init__(self, values: tuple[float, float], places: tuple[float, float]) -> None:
-        (self.low, self.high), (self.left, self.right) = values, places
+        self.low, self.high = values
+        self.left, self.right = places
         if not self.high > self.low:
-            self.low, self.high = self.low - 1, self.high + 1
+            self.low -= 1
+            self.high += 1
 
     def at(self, value: float) -> float:
         """Place of a value."""
@@ -111,12 +121,9 @@ class Axis:
     def draw(self, canvas: Canvas, top: float, bottom: float, label: str) -> None:
         """Ticks as faint lines from top to bottom, their numbers, and what they count."""
         for tick in self.ticks():
-            canvas.line(
-                (self.at(tick), top), (self.at(tick), bottom), "zero" if tick == 0 else "grid"
-            )
-            canvas.text(
-                self.at(tick), bottom + 16, f"{tick:,.10g}".replace("-", "−"), "tick", "middle"
-            )
+            place = self.at(tick)
+            canvas.line((place, top), (place, bottom), "zero" if tick == 0 else "grid")
+            canvas.text(place, bottom + 16, exact(tick), "tick", "middle")
         canvas.text(self.left, bottom + 34, label, "label")
 
 

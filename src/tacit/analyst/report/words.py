@@ -7,6 +7,12 @@ from datetime import datetime
 from tacit.study import Study
 from tacit.study.transforms import FunctionName
 
+ROUNDED_AWAY = 0.005
+"""Shares below this, or as near to 1, would read as 0 or 100 per cent."""
+MOST_DIGITS = 1e9
+MOST_DECIMALS = 7
+"""Numbers that are longer are written with a power of ten."""
+
 
 def number(value: float, spread: float | None = None) -> str:
     """A number with as many digits as matter: two of its spread, or three of its own."""
@@ -16,22 +22,25 @@ def number(value: float, spread: float | None = None) -> str:
         return "0"
     size = abs(value) if spread is None or not spread > 0 else spread
     decimals = (1 if spread else 2) - math.floor(math.log10(size))
-    if abs(value) >= 1e9 or decimals > 7:  # noqa: PLR2004
+    if abs(value) >= MOST_DIGITS or decimals > MOST_DECIMALS:
         return f"{value:.3g}".replace("-", "−")
     return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace("-", "−")
+
+
+def between(low: float, high: float) -> str:
+    """An interval."""
+    return f"{number(low, high - low)} to {number(high, high - low)}"
 
 
 def percent(share: float) -> str:
     """A share in per cent; very small and very large ones are not rounded away."""
     if not math.isfinite(share):
         return "not known"
-    return (
-        "under 1 %"
-        if 0 < share < 0.005  # noqa: PLR2004
-        else "over 99 %"
-        if 0.995 < share < 1  # noqa: PLR2004
-        else f"{100 * share:.0f} %"
-    )
+    if 0 < share < ROUNDED_AWAY:
+        return "under 1 %"
+    if 1 - ROUNDED_AWAY < share < 1:
+        return "over 99 %"
+    return f"{100 * share:.0f} %"
 
 
 def power(value: float) -> str:
@@ -82,11 +91,12 @@ def terms_in_words(study: Study) -> list[str]:
         degrees: Counter[str] = Counter()
         for part in term.parts:
             degrees[applied(part.factor.function, part.factor.of)] += part.factor.degree
-        found = powers.setdefault(tuple(degrees), {variable: set() for variable in degrees})
+        together = powers.setdefault(tuple(degrees), {variable: set() for variable in degrees})
         for variable, degree in degrees.items():
-            found[variable].add(degree)
+            together[variable].add(degree)
     return [
-        " together with ".join(_curve(*item) for item in found.items()) for found in powers.values()
+        " together with ".join(_curve(variable, degrees) for variable, degrees in curves.items())
+        for curves in powers.values()
     ]
 
 
@@ -96,4 +106,6 @@ def _curve(variable: str, degrees: set[int]) -> str:
         return variable
     if degrees == set(range(1, top + 1)):
         return f"{variable}, curved (powers up to {top})"
-    return f"{variable}, curved ({'power' if len(degrees) == 1 else 'powers'} {listed([str(degree) for degree in sorted(degrees)])})"
+    word = "power" if len(degrees) == 1 else "powers"
+    named = listed([str(degree) for degree in sorted(degrees)])
+    return f"{variable}, curved ({word} {named})"

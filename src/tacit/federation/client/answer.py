@@ -1,7 +1,8 @@
 """Answer: from a study that somebody asks for to a release, or to a reason without data.
 
-The policy is heard first, then the ledger (what was published once is given again), then the data officer; only then are
-rows read. Whatever goes wrong on the way becomes one of the agreed reasons, and its detail a line in the site's own log.
+The policy is asked first, then the ledger (what was published once is given again), then the data
+officer; only then are rows read. Whatever goes wrong on the way becomes one of the agreed reasons,
+and its detail a line in the site's own log.
 """
 
 import logging
@@ -13,11 +14,14 @@ import pyarrow as pa
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
-from tacit.federation.secure_sum.holder import Holder, SumError
+from tacit.federation.secure_sum.holder import Holder
+from tacit.federation.secure_sum.masks import SumError
+from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
+from tacit.rows.sql import sql_table
 from tacit.rows.table import Table, table_of
 from tacit.study import Study
 
@@ -38,9 +42,9 @@ def answer(asked: str | Step, policy: Policy) -> Answer:
         return _refuse(
             Reason.UNREADABLE, "a study with a secure sum is asked for in rounds, and no other is"
         )
-    if objection := policy.objection(study):
-        return _refuse(objection, f"study {study.name!r} ({study.hash})")
     try:
+        if objection := policy.objection(study):
+            return _refuse(objection, f"study {study.name!r} ({study.hash})")
         return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
@@ -92,7 +96,11 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
         return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
-        policy.holder, policy.key, study, Path(policy.ledger).with_name("sums"), pay_and_mask
+        name=policy.holder,
+        key=policy.key,
+        study=study,
+        store=Folder(Path(policy.ledger).with_name("sums")),
+        publish=pay_and_mask,
     )
     document = holder.answer(step)
     LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)
@@ -100,7 +108,9 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
 
 def _table(study: Study, policy: Policy) -> Table:
-    return _counted(table_of(list(policy.data), study), policy.least_rows)
+    if policy.query is None:
+        return _counted(table_of(list(policy.data), study), policy.least_rows)
+    return _counted(sql_table(policy.data[0], policy.query), policy.least_rows)
 
 
 def _pending(study: Study, policy: Policy) -> Answer | None:
@@ -115,7 +125,7 @@ def _pending(study: Study, policy: Policy) -> Answer | None:
 
 
 def _counted(table: Table, least: int) -> Table:
-    """The same table, which is refused at its end, before anything is paid, where it has too few rows."""
+    """The same table, refused at its end, before anything is paid, where it has too few rows."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0

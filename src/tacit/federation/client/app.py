@@ -1,4 +1,4 @@
-"""The ClientApp: answers a query for a study by the site's policy, whose path is in the node's own configuration."""
+"""The ClientApp: answers a study by the site's policy, which the node's configuration names."""
 
 import logging
 
@@ -40,7 +40,8 @@ def _answer(message: Message, context: Context) -> Answer:
         policy = Policy.load(str(context.node_config.get("policy", "")))
     except TacitError as error:
         LOG.error(  # noqa: TRY400 - a traceback may quote data
-            "no answer: %s; start the SuperNode with --node-config 'policy=\"/etc/tacit/holder.toml\"'",
+            "no answer: %s; start the SuperNode with --node-config "
+            "'policy=\"/etc/tacit/holder.toml\"'",
             error,
         )
         return Answer("refused", Reason.SITE)

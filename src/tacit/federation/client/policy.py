@@ -1,7 +1,7 @@
 """Policy: what a site allows, in a file of its own that no message can change.
 
     holder = "north"
-    data = ["/srv/tacit/patients.parquet"]
+    data = ["/srv/tacit/patients.parquet"]  # or ["postgresql://…"] and query = "select …"
     dataset = "patients"
     ledger = "/var/lib/tacit/ledger.db"
     key = "/etc/tacit/north.key"
@@ -16,26 +16,33 @@
     epsilon_in_all = 2.0
     delta_in_all = 1e-6
 
-Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its name, and ask for `columns`
-only; one of the two may be left out, not both. Without `approval` a person is asked all the same where a study that is not named by
-its hash could be refused for what rows say.
+    [peers]
+    south = "6BzF…="
+
+Paths are relative to the file. A study must be named by `studies`, as a hash or a pattern of its
+name, and ask for `columns` only; one of the two may be left out, not both. `peers` are the holders
+whose public keys this site knows: where it is there, a secure sum is of these alone. Without
+`approval` a person is asked all the same about a study that is not named by its hash and either is
+a secure sum or could be refused for what rows say (`telling`).
 """
 
-import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from tacit.errors import PolicyError
 from tacit.federation.wire import Reason
+from tacit.files import read_toml
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
 from tacit.records import Name, Record, explain
+from tacit.release.signature import load_key, public_key
 from tacit.study import Study
 
 Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
 Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
+PublicKey = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9+/]{43}=$")]
 Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
 
 
@@ -53,6 +60,7 @@ class Policy(Record):
 
     holder: Name
     data: Names
+    query: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] | None = None
     dataset: Name
     ledger: Name
     key: Name | None = None
@@ -60,6 +68,7 @@ class Policy(Record):
     least_rows: Annotated[int, Field(ge=0)] = 0
     studies: Names | None = None
     columns: Names | None = None
+    peers: dict[Name, PublicKey] | None = None
     most: Most
 
     @model_validator(mode="after")
@@ -68,49 +77,50 @@ class Policy(Record):
             raise ValueError(
                 'name studies or columns: a site that takes part in everything says studies = ["*"]'
             )
+        databases = ["://" in place or place.startswith("env:") for place in self.data]
+        if any(databases) != (self.query is not None) or (any(databases) and len(databases) > 1):
+            raise ValueError(
+                "data: a database stands alone and needs a query, such as "
+                'query = "select age, days from stays"; files need none'
+            )
         return self
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a policy file; its paths become absolute."""
-        path = Path(path)
+        fields = read_toml(path, "the policy", PolicyError)
         try:
-            fields = tomllib.loads(path.read_text(encoding="utf-8"))
             policy = cls.model_validate(fields)
-        except OSError as error:
-            message = f"cannot read the policy {str(path)!r}: {error.strerror}"
         except ValidationError as error:
-            message = f"{path}: {explain(error)}"
-        except (ValueError, RecursionError) as error:
-            message = f"{path}: the policy is not valid TOML: {error}"
-        else:
-            return policy.beside(path.parent)
-        raise PolicyError(message) from None
+            raise PolicyError(f"{path}: {explain(error)}") from None
+        return policy.beside(Path(path).parent)
 
     def beside(self, folder: Path) -> Self:
         """The same policy with its paths taken from a folder."""
         folder = folder.absolute()
         key = None if self.key is None else str(folder / self.key)
-        data = tuple(place if "://" in place else str(folder / place) for place in self.data)
+        files = self.query is None
+        data = tuple(str(folder / place) if files else place for place in self.data)
         return self.model_copy(
             update={"ledger": str(folder / self.ledger), "key": key, "data": data}
         )
 
     @property
     def requests(self) -> Path:
-        """The folder, beside the ledger, of requests that wait for a person or were decided by one."""
+        """The folder, beside the ledger, of requests that a person decides or has decided on."""
         return Path(self.ledger).with_name("requests")
 
     def asks_a_person(self, study: Study) -> bool:
-        """Whether a person must approve: always, or where a study could be refused for what rows say.
+        """Whether a person must approve: always, or what only a person can judge.
 
-        Such a refusal costs no budget, so whoever may ask for any study could learn by it which levels occur, and whether values
-        are missing. A study that the policy names by its hash was seen by a person already.
+        A refusal for what rows say costs no budget, so whoever may ask for any study could learn by
+        it. A secure sum is as private as its other holders are real. A study that the policy names
+        by its hash was seen by a person already.
         """
-        telling = study.missing == "refuse" or any(
-            feature.levels is not None and feature.other is None for feature in study.features
+        seen = study.hash in (self.studies or ())
+        return self.approval or (
+            not seen and (study.secure_sum is not None or bool(telling(study)))
         )
-        return self.approval or (telling and study.hash not in (self.studies or ()))
 
     def objection(self, study: Study) -> Reason:
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
@@ -123,8 +133,33 @@ class Policy(Record):
             Reason.EPSILON: study.epsilon > self.most.epsilon,
             Reason.DELTA: study.delta > self.most.delta,
             Reason.COUNT: self.least_rows > 0 and study.count not in {"exact", "public"},
+            Reason.PEERS: not self._knows_holders(study),
         }
         return next((reason for reason, holds in objections.items() if holds), Reason.NONE)
+
+    def _knows_holders(self, study: Study) -> bool:
+        """Whether the keys in a secure sum are this site's own and, where stated, its peers'."""
+        if study.secure_sum is None or self.key is None:
+            return True  # without a key the site takes part in no sum
+        own = public_key(load_key(self.key))
+        known = study.secure_sum.holders if self.peers is None else self.peers
+        expected = {**known, self.holder: own}
+        return self.holder in study.secure_sum.holders and all(
+            expected.get(name) == key for name, key in study.secure_sum.holders.items()
+        )
+
+
+def telling(study: Study) -> list[str]:
+    """Everything for which this study could be refused because of what rows say; mostly nothing.
+
+    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
+    """
+    reasons = [
+        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
+        for feature in study.features
+        if feature.levels is not None and feature.other is None
+    ]
+    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
 
 
 def _names(pattern: str, study: Study) -> bool:

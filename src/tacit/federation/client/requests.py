@@ -1,7 +1,8 @@
 """Requests that a person decides on: one small file each, in a folder beside the ledger.
 
-A request is named by its study's hash. It is written, whole and durably, when a study is first asked for, and written
-again when the data officer approves or refuses; what was decided stays until a person decides otherwise.
+A request is named by its study's hash. It is written, whole and durably, when a study is first
+asked for, and written again when the data officer approves or refuses; what was decided stays until
+a person decides otherwise.
 """
 
 import os
@@ -11,10 +12,11 @@ from typing import Literal, Self
 
 from pydantic import ValidationError
 
-from tacit.errors import FederationError
+from tacit.errors import FederationError, TacitError
 from tacit.files import write_whole
 from tacit.records import Record, explain, now
 from tacit.study import Study
+from tacit.study.study import Hash
 from tacit.study.toml import study_toml
 
 MOST_WAITING = 100
@@ -28,7 +30,7 @@ class Request(Record):
 
     format: Literal["tacit-request"] = "tacit-request"
     version: Literal[1] = 1
-    study_hash: str
+    study_hash: Hash
     study: str
     asked: str
     decision: Decision = "waiting"
@@ -52,7 +54,8 @@ class Request(Record):
         study = Study.from_toml(self.study)
         if study.hash != self.study_hash:
             raise FederationError(
-                f"the request {self.study_hash} holds another study: it was changed on disk, so remove the file"
+                f"the request {self.study_hash} holds another study: "
+                "it was changed on disk, so remove the file"
             )
         return study
 
@@ -64,15 +67,31 @@ class Requests:
     folder: Path
 
     def every(self) -> list[Request]:
-        """All requests, the oldest first."""
-        paths = self.folder.glob("*.json") if self.folder.is_dir() else ()
-        return sorted(
-            (Request.load(path) for path in paths),
-            key=lambda request: (request.asked, request.study_hash),
-        )
+        """All requests that can be read, the oldest first."""
+        return self._scan()[0]
+
+    def broken(self) -> list[str]:
+        """What is wrong with requests that cannot be read, a sentence each."""
+        return self._scan()[1]
+
+    def _scan(self) -> tuple[list[Request], list[str]]:
+        """Each request read by itself, its study too: a broken one hides no other."""
+        requests = []
+        complaints = []
+        for path in sorted(self.folder.glob("*.json")) if self.folder.is_dir() else ():
+            try:
+                request = Request.load(path)
+                request.agreement()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others are shown
+                kind = "" if isinstance(error, TacitError) else f"{type(error).__name__}: "
+                complaints.append(f"request {path.name} is left out: {kind}{error}")
+            else:
+                requests.append(request)
+        requests.sort(key=lambda request: (request.asked, request.study_hash))
+        return requests, complaints
 
     def ask(self, study: Study) -> Decision | None:
-        """What was decided about a study, noting it as waiting when it is new; None where too many wait."""
+        """What was decided; a new study is noted as waiting; None where too many wait."""
         path = self._path(study.hash)
         if os.path.lexists(path):
             request = Request.load(path)
@@ -85,13 +104,16 @@ class Requests:
 
     def find(self, start: str) -> Request:
         """The one request whose study's hash, or name, begins so."""
-        found = [request for request in self.every() if start and _begins(request, start)]
-        if len(found) != 1:
-            count = "no request" if not found else f"{len(found)} requests"
+        requests, complaints = self._scan()
+        matching = [request for request in requests if start and _begins(request, start)]
+        if len(matching) != 1:
+            count = f"{len(matching)} requests" if matching else "no request"
+            unread = f" ({len(complaints)} more cannot be read)" if complaints else ""
             raise FederationError(
-                f"{count} in {str(self.folder)!r} for a study that begins with {start!r}: give more letters of its hash"
+                f"{count} in {str(self.folder)!r}{unread} for a study that begins with "
+                f"{start!r}: give more letters of its hash"
             )
-        return found[0]
+        return matching[0]
 
     def decide(self, request: Request, decision: Literal["approved", "refused"]) -> Request:
         """Write down what a person decided."""

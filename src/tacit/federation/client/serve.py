@@ -1,9 +1,11 @@
-"""Serve: a site's own executor, which runs the site's own Tacit and never code that comes over the network.
+"""Serve: a site's own executor, which runs the Tacit installed there and no code from the network.
 
-A Flower run carries an app bundle, and a SuperNode left to itself executes the bundle's ClientApp: whoever may start a run
-could run any program beside the rows. So the SuperNode is started with `--isolation process`, in which it executes nothing,
-and this executor takes its tasks over loopback. It ignores the bundle, answers with the app installed here, and takes the
-policy's path from its own command line. SuperNode and executor may run as different users: only the latter can read rows.
+A Flower run carries an app bundle, and a SuperNode left to itself executes the bundle's ClientApp:
+whoever may start a run could run any program beside the rows. So the SuperNode is started with
+`--isolation process`, in which it executes nothing, and this executor takes its tasks over
+loopback. It ignores the bundle, answers with the app installed here, and takes the policy's path
+from its own command line. SuperNode and executor may run as different users: only the latter can
+read rows.
 """
 
 import logging
@@ -40,17 +42,18 @@ _PROTECTED = frozenset({"/flwr.proto.Runtime/AcquireTask"})
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where the SuperNode on this machine hands out tasks, and the secret that this executor shares with it."""
+    """Where the SuperNode on this machine hands out tasks, and the secret shared with it."""
 
     address: str
     secret: bytes
 
     @classmethod
     def at(cls, address: str, secret_file: str | Path) -> "Runtime":
-        """Read the secret; the address must be on this machine, since what travels there is not encrypted."""
+        """Read the secret; the address must be on this machine: nothing there is encrypted."""
         if not address.startswith(LOOPBACK):
             raise FederationError(
-                f"the SuperNode's address must be on this machine, such as 127.0.0.1:9094; got {address!r}"
+                "the SuperNode's address must be on this machine, such as 127.0.0.1:9094; "
+                f"got {address!r}"
             )
         try:
             secret = Path(secret_file).read_bytes()
@@ -60,7 +63,8 @@ class Runtime:
             ) from None
         if not secret:
             raise FederationError(
-                f"{str(secret_file)!r} is empty: it must hold the secret that the SuperNode was started with"
+                f"{str(secret_file)!r} is empty: "
+                "it must hold the secret that the SuperNode was started with"
             )
         return cls(address, secret)
 
@@ -76,7 +80,10 @@ class Runtime:
 
 
 def _patient() -> RetryInvoker:
-    """Try again while the SuperNode cannot be reached. Flower's own way would end the process when a task has expired."""
+    """Try again while the SuperNode cannot be reached.
+
+    Flower's own way would end the process when a task has expired.
+    """
     return RetryInvoker(
         lambda: exponential(max_delay=20), httpx.TransportError, max_tries=None, max_time=None
     )
@@ -85,8 +92,8 @@ def _patient() -> RetryInvoker:
 def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0) -> None:
     """Answer tasks until the process ends.
 
-    A task's message may never arrive, as when its run was stopped, and Flower then waits for hours; so each task has a thread of
-    its own. Studies are answered one after the other all the same.
+    A task's message may never arrive, as when its run was stopped, and Flower then waits for hours;
+    so each task has a thread of its own. Studies are answered one after the other all the same.
     """
     client = runtime.client(
         "SuperExec",
@@ -111,7 +118,8 @@ def _next_task(client: RuntimeHttpClient) -> str | None:
     except httpx.HTTPStatusError as error:
         if error.response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise FederationError(
-                "the SuperNode does not know this secret: start both with the same file, and the SuperNode with --isolation process"
+                "the SuperNode does not know this secret: start both with the same file, "
+                "and the SuperNode with --isolation process"
             ) from None
         LOG.warning("the SuperNode answers with status %d", error.response.status_code)
         return None
@@ -127,10 +135,12 @@ def log_to_stderr() -> None:
 
 
 class _Site:
-    """What all tasks of this site share: the app, one answer at a time, and a bound on tasks that hang."""
+    """What all tasks of this site share: the app, one answer at a time, a bound on tasks."""
 
     def __init__(self, app: ClientApp, runtime: Runtime, policy: Path) -> None:
-        self.app, self.runtime, self.policy = app, runtime, policy
+        self.app = app
+        self.runtime = runtime
+        self.policy = policy
         self.free = threading.Semaphore(MOST_TASKS)
         self._answering = threading.Lock()
 
@@ -139,7 +149,8 @@ class _Site:
         client = self.runtime.client("flwr-clientapp", RuntimeTokenHttpInterceptor(token))
         heartbeat = HeartbeatSender(lambda: _is_heard(client))
         heartbeat.start()
-        context, status = None, SubStatus.FAILED
+        context = None
+        status = SubStatus.FAILED
         try:
             message, context, _run, _bundle = pull_task_input(client)
             with self._answering:
@@ -156,7 +167,7 @@ class _Site:
 
 
 def _is_heard(client: RuntimeHttpClient) -> bool:
-    """Tell the SuperNode that the task is worked on; one that has expired by now is finished all the same."""
+    """Tell the SuperNode that the task is worked on; an expired one is finished all the same."""
     try:
         client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
     except httpx.TransportError:
@@ -167,7 +178,7 @@ def _is_heard(client: RuntimeHttpClient) -> bool:
 
 
 def _at_home(context: Context, policy: Path) -> Context:
-    """The context with the policy that this executor was started with, whatever the SuperNode says."""
+    """The context with the policy of this executor's command line, whatever the SuperNode says."""
     return replace(context, node_config={**context.node_config, "policy": str(policy)})
 
 

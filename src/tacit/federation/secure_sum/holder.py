@@ -1,242 +1,335 @@
-"""A holder's five rounds in a secure sum: keys, shares of secrets, the masked share, agreement on who stayed, unmasking.
+"""A holder's five rounds in a secure sum, as a state machine.
 
-What the holder must remember between rounds lies in a file of its own beside the ledger. Each round is answered once: asked
-again, it gives the stored answer, so that no server can draw two different ones. What a server sends is believed only as far as
-holders' signatures carry it (docs/privacy.md, "Secure sum").
+    state      asked for   checked                                     becomes
+    (new)      keys                                                    keyed
+    keyed      shares      keys: signed, usable, all different         shared
+    shared     masked      sealed shares: of holders with such keys    masking, then masked
+    masking    masked      the same question as before                 masked
+    masked     agree       who stayed, and my own vector among theirs  agreed
+    agreed     unmask      enough signatures on just that              ended
+
+What is asked in any other state is refused. A round that was answered gives the same answer to the
+same question, and none to another. Everything is decided at its first arrival, is on disk before it
+is answered, and never grows: with whom masks are shared above all, since a holder signs later that
+it shared them with just these. What a server sends is believed only as far as holders' signatures
+carry it (docs/privacy.md, "Secure sum").
 """
 
+import hashlib
 import json
-import secrets
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
-from tacit.errors import FederationError
+from tacit import limits
 from tacit.federation.secure_sum import masks
-from tacit.federation.secure_sum.statements import is_own_key, keys_statement, stay_statement
-from tacit.federation.wire import ROUNDS, Step
-from tacit.files import write_whole
-from tacit.release.signature import load_key
-from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.federation.secure_sum.masks import SumError
+from tacit.federation.secure_sum.session import (
+    Agreed,
+    Ended,
+    Keyed,
+    Keys,
+    Masked,
+    Masking,
+    Secrets,
+    Session,
+    Shared,
+    Shares,
+    Store,
+    ended,
+    read_session,
+    write_session,
+)
+from tacit.federation.secure_sum.statements import (
+    digest,
+    is_digest,
+    is_own_key,
+    keys_statement,
+    route,
+)
+from tacit.federation.wire import Step
+from tacit.release.attestation import stay_statement
+from tacit.study import SecureSum, Study
 
-Named = dict[str, str]
 Publish = Callable[[Callable[[list[int]], str]], str]
-"""Publishes this holder's share through a function that masks it; gives the masked text."""
+"""Publishes this holder's share through a function that masks it; gives what the ledger has."""
 
 
-class SumError(FederationError):
-    """What the server sent does not fit the study, or what was sent before."""
+class Arithmetic(Protocol):
+    """The cryptography of masks.py, in whose place a test may put symbols."""
 
-
-@dataclass
-class Session:
-    """What a holder knows in one session. `keys` are all holders' mask keys, `held` the shares that others gave into keeping."""
-
-    path: Path
-    study_hash: str
-    cipher: str
-    masking: str
-    seed: str
-    keys: Named = field(default_factory=dict)
-    ciphers: Named = field(default_factory=dict)
-    held: dict[str, Named] = field(default_factory=dict)
-    survivors: list[str] = field(default_factory=list)
-    answers: Named = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, folder: Path, session: str, study: Study) -> Self:
-        """The session by this name, begun with fresh keys where it is new."""
-        path = folder / f"{session}.json"
-        if path.exists():
-            found = cls(path=path, **json.loads(path.read_text(encoding="utf-8")))
-            _require(found.study_hash == study.hash, "a session is of one study")
-            return found
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        cipher, masking = (
-            masks.encode(X25519PrivateKey.generate().private_bytes_raw()) for _ in range(2)
-        )
-        return cls(path, study.hash, cipher, masking, masks.encode(secrets.token_bytes(32)))
-
-    def save(self) -> None:
-        """Write it, durably, before anything is answered."""
-        fields = {name: value for name, value in asdict(self).items() if name != "path"}
-        write_whole(self.path, json.dumps(fields), mode=0o600)
-
-    @property
-    def sharers(self) -> list[str]:
-        """Holders whose shares are held here, this one included."""
-        return sorted(self.held)
+    def new_secret(self) -> str: ...  # noqa: D102
+    def public_of(self, private: str) -> str: ...  # noqa: D102
+    def is_usable(self, private: str, public: str) -> bool: ...  # noqa: D102
+    def split(self, secret: str, threshold: int, count: int) -> list[str]: ...  # noqa: D102
+    def seal(  # noqa: D102
+        self, private: str, public: str, route: bytes, shares: Mapping[str, str]
+    ) -> str: ...
+    def open_sealed(  # noqa: D102
+        self, private: str, public: str, route: bytes, text: str
+    ) -> dict[str, str]: ...
+    def masked(  # noqa: D102
+        self,
+        share: Sequence[int],
+        secret: Mapping[str, str],
+        others: Mapping[str, str],
+        me: str,
+        session: str,
+    ) -> str: ...
+    def sign(self, key: str, text: bytes) -> str: ...  # noqa: D102
+    def is_signed(self, public_key: str, signature: str, text: bytes) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A holder in a session: its name and signing key, the study, and how it publishes its share."""
+    """A holder in a session: its name and signing key, the study, how it publishes its share."""
 
     name: str
     key: str
     study: Study
-    folder: Path
+    store: Store
     publish: Publish
-
-    @property
-    def agreed(self) -> SecureSum:
-        """What the study says of its sum."""
-        _require(
-            self.study.secure_sum is not None and self.name in self.study.secure_sum.holders,
-            "the study has no sum with this holder",
-        )
-        return self.study.secure_sum  # type: ignore[return-value]
+    arithmetic: Arithmetic = masks
 
     def answer(self, step: Step) -> str:
-        """The document of this holder for a round."""
-        session = Session.of(self.folder, step.session, self.study)
-        if step.round not in session.answers:
-            before = ROUNDS[: ROUNDS.index(step.round)]
-            _require(
-                all(name in session.answers for name in before), "rounds come one after the other"
-            )
-            work = {
-                "keys": self._keys,
-                "shares": self._shares,
-                "masked": self._masked,
-                "agree": self._agree,
-                "unmask": self._unmask,
-            }
-            session.answers[step.round] = json.dumps(work[step.round](session, step))
-            session.save()
-        return session.answers[step.round]
+        """The document of this holder for a round of the sum that it takes part in."""
+        payload, question = _read(step)
+        with self.store.alone():
+            session = read_session(self.store, step.session)
+            if session is not None:
+                _require(session.study_hash == self.study.hash, "a session is of one study")
+                if step.round in session.answers:
+                    same = session.questions[step.round] == question
+                    _require(same, "a round is answered once, and was asked otherwise before")
+                    return session.answers[step.round]
+            after = self._after(session, step, payload, question)
+            write_session(self.store, step.session, after)
+            return after.answers[step.round]
 
-    # The rounds.
+    def _after(
+        self, session: Session | None, step: Step, payload: dict[str, Any], question: str
+    ) -> Session:
+        """The state that follows; raises where none does."""
+        match session, step.round:
+            case None, "keys" if not payload:
+                return self._keyed(step, question)
+            case Keyed(), "shares":
+                return self._shared(session, step, payload, question)
+            case Shared(), "masked":
+                masking = self._masking(session, step, payload, question)
+                write_session(self.store, step.session, masking)
+                return self._masked(masking, step)
+            case Masking(), "masked":
+                same = session.questions["masked"] == question
+                _require(same, "with whom masks are shared was decided before")
+                return self._masked(session, step)
+            case Masked(), "agree":
+                return self._agreed(session, step, payload, question)
+            case Agreed(), "unmask":
+                return self._ended(session, step, payload, question)
+            case _:
+                raise SumError("rounds come one after the other, each once")
 
-    def _keys(self, session: Session, step: Step) -> Named:
-        """My public keys, signed."""
-        cipher, masking = (
-            masks.public_text(_private(text)) for text in (session.cipher, session.masking)
+    # The transitions.
+
+    def _keyed(self, step: Step, question: str) -> Keyed:
+        """New secrets; what is told of them is public and signed."""
+        _require(self.name in self._agreed_sum.holders, "the study has no sum with this holder")
+        new = self.arithmetic.new_secret
+        secrets = Secrets(cipher=new(), masking=new(), seed=new())
+        cipher = self.arithmetic.public_of(secrets.cipher)
+        mask = self.arithmetic.public_of(secrets.masking)
+        text = keys_statement(self.study, step.session, self.name, cipher, mask)
+        signature = self.arithmetic.sign(self.key, text)
+        told = {"cipher": cipher, "mask": mask, "signature": signature}
+        return Keyed(
+            study_hash=self.study.hash,
+            questions={"keys": question},
+            answers={"keys": json.dumps(told)},
+            secrets=secrets,
         )
-        text = keys_statement(self.study, step.session, self.name, cipher, masking)
-        return {"cipher": cipher, "mask": masking, "signature": self._sign(text)}
 
-    def _shares(self, session: Session, step: Step) -> Named:
-        """Shares of my two secrets, sealed for each of the others; only keys that their holders signed count."""
-        keys = _payload(step)
+    def _shared(self, session: Keyed, step: Step, payload: dict[str, Any], question: str) -> Shared:
+        """Shares of my two secrets, sealed for the others whose signed keys were sent."""
+        keys = self._checked_keys(session, step, payload)
+        names = sorted(keys)
+        split = self.arithmetic.split
+        seeds = split(session.secrets.seed, self._agreed_sum.threshold, len(names))
+        maskings = split(session.secrets.masking, self._agreed_sum.threshold, len(names))
+        shares = {
+            name: Shares(seed=seed, key=masking)
+            for name, seed, masking in zip(names, seeds, maskings, strict=True)
+        }
+        own = shares.pop(self.name)
+        sealed = {
+            name: self.arithmetic.seal(
+                session.secrets.cipher,
+                keys[name].cipher,
+                route(step.session, self.name, name),
+                given.model_dump(),
+            )
+            for name, given in shares.items()
+        }
+        return Shared(
+            study_hash=session.study_hash,
+            questions=session.questions | {"shares": question},
+            answers=session.answers | {"shares": json.dumps(sealed)},
+            secrets=session.secrets,
+            keys=keys,
+            own=own,
+        )
+
+    def _checked_keys(self, session: Keyed, step: Step, payload: dict[str, Any]) -> dict[str, Keys]:
+        """Everybody's public keys: signed by holders of the study, usable, and all different.
+
+        A key of low order, or one that is another's too, would leave a mask that anybody knows, or
+        that cancels itself: it is refused here, before anything depends on it.
+        """
+        agreed = self._agreed_sum
         _require(
-            self.agreed.least <= len(keys) and set(keys) <= set(self.agreed.holders),
+            agreed.least <= len(payload) and set(payload) <= set(agreed.holders),
             "too few keys, or of strangers",
         )
-        for name, told in keys.items():
-            _require(
-                is_own_key(self.study, step.session, name, told),
-                f"a key that {name!r} did not sign",
-            )
-        own = json.loads(session.answers["keys"])
-        _require(keys.get(self.name) == own, "my own keys are not among them")
-        names = sorted(keys)
-        session.keys = {name: keys[name]["mask"] for name in names}
-        session.ciphers = {name: keys[name]["cipher"] for name in names}
-        seeds, maskings = (
-            masks.create_shares(masks.decode(secret), self.agreed.threshold, len(names))
-            for secret in (session.seed, session.masking)
-        )
-        sealed = {}
-        for name, seed, key in zip(names, seeds, maskings, strict=True):
-            shares = {"seed": masks.encode(seed), "key": masks.encode(key)}
-            if name == self.name:
-                session.held[name] = shares
-            else:
-                sealed[name] = masks.seal(
-                    self._channel(session, step, self.name, name),
-                    shares,
-                    _route(step, self.name, name),
-                )
-        return sealed
-
-    def _masked(self, session: Session, step: Step) -> Named:
-        """My share of the sum, under my own mask and those that I share with the others."""
-        told = _payload(step)
         _require(
-            set(told) | {self.name} <= set(session.keys) and self.name not in told,
-            "shares of strangers",
+            payload.get(self.name) == json.loads(session.answers["keys"]),
+            "my own keys are not among them",
         )
-        _require(len(told) + 1 >= self.agreed.least, "too few holders gave shares")
-        for name, sealed in told.items():
-            _require(isinstance(sealed, str), "shares must be sealed")
-            session.held[name] = masks.open_sealed(
-                self._channel(session, step, name, self.name), sealed, _route(step, name, self.name)
-            )
-        session.save()
-        others = {name: session.keys[name] for name in told}
-
-        def masked(share: list[int]) -> str:
-            own = masks.mask(masks.decode(session.seed), len(share))
-            shared = masks.pairwise(
-                _private(session.masking), others, self.name, step.session, len(share)
-            )
-            return masks.pack(masks.add([entry % masks.MODULUS for entry in share], own, shared))
-
-        return {"vector": self.publish(masked)}
-
-    def _agree(self, session: Session, step: Step) -> Named:
-        """My signature on who gave shares and who stayed: only one such pair can find enough."""
-        survivors = [str(name) for name in _payload(step).get("survivors", ())]
-        _require(len(set(survivors)) == len(survivors) >= self.agreed.least, "too few stayed")
-        _require(
-            set(survivors) <= set(session.sharers) and self.name in survivors,
-            "survivors must have given shares, and hold me",
-        )
-        session.survivors = sorted(survivors)
+        is_signed = self.arithmetic.is_signed
+        for name, told in payload.items():
+            own = is_own_key(self.study, step.session, name, told, is_signed)
+            _require(own, f"a key that {name!r} did not sign")
+            for use, private in (
+                ("cipher", session.secrets.cipher),
+                ("mask", session.secrets.masking),
+            ):
+                usable = self.arithmetic.is_usable(private, told[use])
+                _require(usable, f"a key of {name!r} with which no secret can be shared")
+        every = [told[use] for told in payload.values() for use in ("cipher", "mask")]
+        _require(len(set(every)) == len(every), "a key that is there twice")
         return {
-            "signature": self._sign(
-                stay_statement(self.study, step.session, session.sharers, session.survivors)
-            )
+            name: Keys(cipher=told["cipher"], mask=told["mask"]) for name, told in payload.items()
         }
 
-    def _unmask(self, session: Session, step: Step) -> dict[str, Named]:
-        """Shares of the seeds of those who stayed and of the keys of those who did not, once enough agree on who that is."""
-        signatures = _payload(step)
-        text = stay_statement(self.study, step.session, session.sharers, session.survivors)
+    def _masking(
+        self, session: Shared, step: Step, payload: dict[str, Any], question: str
+    ) -> Masking:
+        """With whom masks are shared: those whose sealed shares came; decided once, here."""
+        _require(
+            set(payload) <= set(session.keys) and self.name not in payload, "shares of strangers"
+        )
+        _require(len(payload) + 1 >= self._agreed_sum.least, "too few holders gave shares")
+        held = {self.name: session.own}
+        for name, sealed in payload.items():
+            _require(isinstance(sealed, str), "shares must be sealed")
+            shares = self.arithmetic.open_sealed(
+                session.secrets.cipher,
+                session.keys[name].cipher,
+                route(step.session, name, self.name),
+                sealed,
+            )
+            held[name] = Shares(**shares)
+        return Masking(
+            study_hash=session.study_hash,
+            questions=session.questions | {"masked": question},
+            answers=session.answers,
+            secrets=session.secrets,
+            keys={name: session.keys[name] for name in held},
+            held=held,
+        )
+
+    def _masked(self, session: Masking, step: Step) -> Masked:
+        """My share of the sum under my own mask and those with `held`, once it is in the ledger.
+
+        What the ledger has says for whom it was masked: where it was stored by a session that is no
+        longer known here, nothing is sent.
+        """
+        others = {name: keys.mask for name, keys in session.keys.items() if name != self.name}
+        made_for = {"sharers": sorted(session.held), "mask": session.keys[self.name].mask}
+
+        def sealed(share: list[int]) -> str:
+            secret = session.secrets.model_dump()
+            vector = self.arithmetic.masked(share, secret, others, self.name, step.session)
+            return json.dumps({"vector": vector} | made_for)
+
+        stored = json.loads(self.publish(sealed))
+        vector = stored.pop("vector")
+        _require(stored == made_for, "the share of this session was masked for others")
+        return Masked(
+            study_hash=session.study_hash,
+            questions=session.questions,
+            answers=session.answers | {"masked": json.dumps({"vector": vector})},
+            held=session.held,
+        )
+
+    def _agreed(
+        self, session: Masked, step: Step, payload: dict[str, Any], question: str
+    ) -> Agreed:
+        """My signature on who gave shares and who stayed: only one such pair can find enough."""
+        vectors = payload.get("survivors")
+        if not isinstance(vectors, dict) or not all(map(is_digest, vectors.values())):
+            raise SumError("survivors must be told with the digests of their vectors")
+        _require(len(vectors) >= self._agreed_sum.least, "too few stayed")
+        _require(set(vectors) <= set(session.held), "survivors must have given shares")
+        mine = digest(json.loads(session.answers["masked"])["vector"])
+        _require(vectors.get(self.name) == mine, "my own vector is not among theirs")
+        text = stay_statement(self.study.hash, step.session, session.held, vectors)
+        signature = json.dumps({"signature": self.arithmetic.sign(self.key, text)})
+        return Agreed(
+            study_hash=session.study_hash,
+            questions=session.questions | {"agree": question},
+            answers=session.answers | {"agree": signature},
+            held=session.held,
+            vectors=vectors,
+        )
+
+    def _ended(self, session: Agreed, step: Step, payload: dict[str, Any], question: str) -> Ended:
+        """Shares of survivors' seeds and of the others' keys, once enough agree on who stayed."""
+        agreed = self._agreed_sum
+        text = stay_statement(self.study.hash, step.session, session.held, session.vectors)
         agreeing = [
             name
-            for name, signature in signatures.items()
-            if name in session.survivors
+            for name, signature in payload.items()
+            if name in session.vectors
             and isinstance(signature, str)
-            and masks.is_signed(self.agreed.holders[name], signature, text)
+            and self.arithmetic.is_signed(agreed.holders[name], signature, text)
         ]
-        _require(len(agreeing) >= self.agreed.threshold, "too few agree on who stayed")
-        gone = [name for name in session.sharers if name not in session.survivors]
-        return {
-            "seeds": {name: session.held[name]["seed"] for name in session.survivors},
-            "keys": {name: session.held[name]["key"] for name in gone},
+        _require(len(agreeing) >= agreed.threshold, "too few agree on who stayed")
+        given = {
+            "seeds": {name: session.held[name].seed for name in sorted(session.vectors)},
+            "keys": {
+                name: shares.key
+                for name, shares in sorted(session.held.items())
+                if name not in session.vectors
+            },
         }
-
-    def _sign(self, text: bytes) -> str:
-        return masks.encode(load_key(self.key).sign(text))
-
-    def _channel(self, session: Session, step: Step, sender: str, receiver: str) -> bytes:
-        other = receiver if sender == self.name else sender
-        return masks.agree(
-            _private(session.cipher), session.ciphers[other], _route(step, sender, receiver)
+        after = session.model_copy(
+            update={
+                "questions": session.questions | {"unmask": question},
+                "answers": session.answers | {"unmask": json.dumps(given)},
+            }
         )
+        return ended(after)
+
+    @property
+    def _agreed_sum(self) -> SecureSum:
+        """What the study says of its sum."""
+        agreed = self.study.secure_sum
+        if agreed is None or self.name not in agreed.holders:
+            raise SumError("the study has no sum with this holder")
+        return agreed
 
 
-def _route(step: Step, sender: str, receiver: str) -> str:
-    return masks.statement("tacit sum shares", step.session, sender, receiver).decode()
-
-
-def _private(text: str) -> X25519PrivateKey:
-    return X25519PrivateKey.from_private_bytes(masks.decode(text))
-
-
-def _payload(step: Step) -> dict[str, Any]:
+def _read(step: Step) -> tuple[dict[str, Any], str]:
+    """What a round tells, and the digest by which the same question is known again."""
     try:
+        limits.RELEASE.check_json(step.payload)
         payload = json.loads(step.payload)
+        canonical = json.dumps(payload, sort_keys=True)
     except (ValueError, RecursionError):
-        payload = None
-    _require(isinstance(payload, dict), "a payload must be a JSON object")
-    return payload  # type: ignore[no-any-return]
+        raise SumError("a payload must be a JSON object") from None
+    if not isinstance(payload, dict):
+        raise SumError("a payload must be a JSON object")
+    return payload, hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _require(holds: bool, rule: str) -> None:  # noqa: FBT001

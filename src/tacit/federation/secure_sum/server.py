@@ -1,7 +1,8 @@
-"""The server's side of a secure sum: five rounds with the holders, then the sum, unmasked, as one release.
+"""The server's side of a secure sum: five rounds with the holders, then the sum as one release.
 
-The server sees masked vectors and shares of secrets, and learns the sum of those who stayed. Who drops out after giving shares is
-made up for; with fewer than the study's `least` in a round, holders unmask nothing.
+The server sees masked vectors and shares of secrets, and learns the sum of those who stayed. Who
+drops out after giving shares is made up for; with fewer than the study's `least` in a round,
+holders unmask nothing.
 """
 
 import json
@@ -10,24 +11,56 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
+from tacit import limits
 from tacit.errors import FederationError
 from tacit.federation.secure_sum import masks
-from tacit.federation.secure_sum.statements import is_own_key, length_of, stay_statement
+from tacit.federation.secure_sum.masks import SumError
+from tacit.federation.secure_sum.statements import digest, is_own_key, length_of
 from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import Round, Step, step_request
 from tacit.release import Release
-from tacit.study import Study
-from tacit.study.study import SecureSum
+from tacit.release.attestation import Attestation, stay_statement
+from tacit.study import SecureSum, Study
 from tacit.study.toml import study_toml
 
 LARGEST = 2**112
 """No sum of statistics comes near it, and what is still masked hardly ever stays below."""
 Told = dict[str, Any]
 """A holder's document of one round."""
+
+
+@dataclass(frozen=True)
+class Unmasking:
+    """What the masks of a sum are made from: who stayed and who did not, keys, and shares."""
+
+    session: str
+    threshold: int
+    survivors: list[str]
+    gone: list[str]
+    keys: Mapping[str, str]
+    told: Mapping[str, Told]
+
+    def masks(self, length: int) -> masks.Vector:
+        """All that masks the sum: survivors' own masks, and those shared with who is gone."""
+        total = [0] * length
+        for name in self.survivors:
+            seed = masks.decode(self._secret("seeds", name))
+            total = masks.add(total, masks.mask(seed, length))
+        others = {name: self.keys[name] for name in self.survivors}
+        for name in self.gone:
+            private = self._secret("keys", name)
+            if masks.public_of(private) != self.keys[name]:
+                raise SumError(f"secure sum: shares of the key of {name!r} do not fit together")
+            shared = masks.pairwise(private, others, name, self.session, length)
+            total = masks.add(total, masks.negative(shared))
+        return total
+
+    def _secret(self, kind: str, name: str) -> str:
+        helpers = list(self.told.values())[: self.threshold]
+        return masks.joined([helper[kind][name] for helper in helpers])
 
 
 @dataclass
@@ -53,34 +86,26 @@ class Sum:
         """All rounds, and the sum of those who stayed."""
         keys = self._keys()
         shares = self._round("shares", dict.fromkeys(keys, keys), _sealed)
-        sharers = sorted(shares)
-        passed = {
-            name: {other: shares[other][name] for other in sharers if other != name}
-            for name in sharers
-        }
-        length = length_of(self.study)
-        vectors = self._round(
-            "masked", passed, lambda _name, told: {"vector": masks.unpack(told["vector"], length)}
-        )
-        survivors = sorted(vectors)
-        text = stay_statement(self.study, self.session, sharers, survivors)
-        everyone = {name: {"survivors": survivors} for name in survivors}
-        signatures = self._round(
-            "agree",
-            everyone,
-            lambda name, told: self._signed(name, told, text),
+        vectors = self._vectors(shares)
+        attestation = self._agreement(sorted(shares), vectors)
+        told = self._round(
+            "unmask",
+            dict.fromkeys(vectors, attestation.signatures),
+            lambda _name, told: _unmasking(told, attestation),
             self.agreed.threshold,
         )
-        agreeing = {name: told["signature"] for name, told in signatures.items()}
-        unmasking = self._round(
-            "unmask", dict.fromkeys(survivors, agreeing), _unmasking, self.agreed.threshold
+        unmasking = Unmasking(
+            session=self.session,
+            threshold=self.agreed.threshold,
+            survivors=sorted(vectors),
+            gone=[name for name in attestation.sharers if name not in vectors],
+            keys={name: keys[name]["mask"] for name in shares},
+            told=told,
         )
-        gone = [name for name in sharers if name not in survivors]
-        total = masks.add(*(vectors[name]["vector"] for name in survivors))
-        masked = self._masks(unmasking, keys, survivors, gone, length)
-        return release_of_sum(
-            self.study, masks.signed(masks.add(total, masks.negative(masked))), len(survivors)
-        )
+        length = length_of(self.study)
+        total = masks.add(*(masks.unpack(text, length) for text in vectors.values()))
+        steps = masks.signed(masks.add(total, masks.negative(unmasking.masks(length))))
+        return release_of_sum(self.study, steps, len(vectors), attestation)
 
     # Rounds.
 
@@ -91,10 +116,11 @@ class Sum:
         def accept(node: int, text: str) -> Told:
             told = _object(text)
             for name in self.agreed.holders:
-                if is_own_key(self.study, self.session, name, told) and name not in names.values():
+                own = is_own_key(self.study, self.session, name, told, masks.is_signed)
+                if own and name not in names.values():
                     names[node] = name
                     return told
-            raise FederationError(
+            raise SumError(
                 "secure sum: keys that no holder of the study signed, or one holder's twice"
             )
 
@@ -102,12 +128,41 @@ class Sum:
             lambda _node: self._step("keys", {}), accept, len(self.agreed.holders)
         )
         self.names = names
-        keys = {
-            names[standing.node]: standing.found
-            for standing in standings
-            if standing.found is not None
+        return self._enough("keys", self._documents(standings), self.agreed.least)
+
+    def _vectors(self, shares: dict[str, Told]) -> dict[str, str]:
+        """The masked vectors of those who sent one, as text."""
+        passed = {
+            name: {other: given[name] for other, given in shares.items() if name in given}
+            for name in shares
         }
-        return self._enough("keys", keys, self.agreed.least)
+        length = length_of(self.study)
+
+        def read(_name: str, told: Told) -> Told:
+            masks.unpack(str(told.get("vector")), length)
+            return told
+
+        documents = self._round("masked", passed, read)
+        return {name: document["vector"] for name, document in documents.items()}
+
+    def _agreement(self, sharers: list[str], vectors: dict[str, str]) -> Attestation:
+        """Survivors' signatures on who gave shares, who stayed, and what those sent."""
+        digests = {name: digest(text) for name, text in vectors.items()}
+        text = stay_statement(self.study.hash, self.session, sharers, digests)
+
+        def read(name: str, told: Told) -> Told:
+            if not masks.is_signed(self.agreed.holders[name], str(told.get("signature")), text):
+                raise SumError("secure sum: a signature on who stayed does not verify")
+            return told
+
+        everyone = {name: {"survivors": digests} for name in vectors}
+        documents = self._round("agree", everyone, read, self.agreed.threshold)
+        return Attestation(
+            session=self.session,
+            sharers=tuple(sharers),
+            vectors=digests,
+            signatures={name: told["signature"] for name, told in documents.items()},
+        )
 
     def _round(
         self,
@@ -116,7 +171,7 @@ class Sum:
         read: Callable[[str, Told], Told],
         least: int | None = None,
     ) -> dict[str, Told]:
-        """One round with those who are still there: each is told its payload, and what it says is read."""
+        """One round: each who is still there is told its payload, and what it says is read."""
 
         def request(node: int) -> RecordDict | None:
             payload = payloads.get(self.names.get(node, ""))
@@ -125,12 +180,8 @@ class Sum:
         standings = self._ask(
             request, lambda node, text: read(self.names[node], _object(text)), len(payloads)
         )
-        found = {
-            self.names[standing.node]: standing.found
-            for standing in standings
-            if standing.found is not None
-        }
-        return self._enough(name, found, self.agreed.least if least is None else least)
+        documents = self._documents(standings)
+        return self._enough(name, documents, self.agreed.least if least is None else least)
 
     def _ask(
         self,
@@ -142,61 +193,41 @@ class Sum:
         self.standings |= {standing.node: standing for standing in standings}
         return standings
 
+    def _documents(self, standings: list[Standing[Told]]) -> dict[str, Told]:
+        """What came, by holder's name."""
+        return {
+            self.names[standing.node]: standing.document
+            for standing in standings
+            if standing.document is not None
+        }
+
     def _step(self, name: Round, payload: object) -> RecordDict:
-        return step_request(Step(study_toml(self.study), self.session, name, json.dumps(payload)))
-
-    def _enough(self, name: Round, found: dict[str, Told], least: int) -> dict[str, Told]:
-        if len(found) < least:
-            others = [standing for standing in self.standings.values() if standing.found is None]
-            why = (
-                "; ".join(f"node {standing.node}: {standing.reason}" for standing in others)
-                or "nobody else was there"
+        return step_request(
+            Step(
+                study=study_toml(self.study),
+                session=self.session,
+                round=name,
+                payload=json.dumps(payload),
             )
+        )
+
+    def _enough(self, name: Round, documents: dict[str, Told], least: int) -> dict[str, Told]:
+        if len(documents) < least:
+            others = [standing for standing in self.standings.values() if not standing.document]
+            why = "; ".join(f"node {standing.node}: {standing.reason}" for standing in others)
             raise FederationError(
-                f"secure sum: {len(found)} of at least {least} holders came through round {name!r}, so there is no sum ({why})"
+                f"secure sum: {len(documents)} of at least {least} holders came through "
+                f"round {name!r}, so there is no sum ({why or 'nobody else was there'})"
             )
-        return found
-
-    def _signed(self, name: str, told: Told, text: bytes) -> Told:
-        if not masks.is_signed(self.agreed.holders[name], str(told.get("signature")), text):
-            raise FederationError("secure sum: a signature on who stayed does not verify")
-        return told
-
-    # Unmasking.
-
-    def _masks(
-        self,
-        told: dict[str, Told],
-        keys: dict[str, Told],
-        survivors: list[str],
-        gone: list[str],
-        length: int,
-    ) -> masks.Vector:
-        """All that masks the sum: the survivors' own masks, and those they shared with who is gone."""
-        helpers = list(told.values())[: self.agreed.threshold]
-        total = [0] * length
-        for name in survivors:
-            seed = _combined([helper["seeds"][name] for helper in helpers])
-            total = masks.add(total, masks.mask(seed, length))
-        for name in gone:
-            private = X25519PrivateKey.from_private_bytes(
-                _combined([helper["keys"][name] for helper in helpers])
-            )
-            if masks.public_text(private) != keys[name]["mask"]:
-                raise FederationError(
-                    f"secure sum: shares of the key of {name!r} do not fit together"
-                )
-            others = {survivor: keys[survivor]["mask"] for survivor in survivors}
-            total = masks.add(
-                total, masks.negative(masks.pairwise(private, others, name, self.session, length))
-            )
-        return total
+        return documents
 
 
-def release_of_sum(study: Study, steps: list[int], survivors: int) -> Release:
+def release_of_sum(
+    study: Study, steps: list[int], survivors: int, attestation: Attestation | None = None
+) -> Release:
     """The sum as one release, whose holder is all of them."""
     if max(map(abs, steps)) > LARGEST:
-        raise FederationError(
+        raise SumError(
             "secure sum: what was unmasked is no sum, so a holder sent a wrong vector or share"
         )
     mechanism = study.summed(survivors)
@@ -209,6 +240,7 @@ def release_of_sum(study: Study, steps: list[int], survivors: int) -> Release:
         holder=f"secure sum of {survivors} holders",
         drawn_by="sum of shares of discrete Gaussian noise",
         survivors=survivors,
+        attestation=attestation,
     )
 
 
@@ -216,24 +248,25 @@ def _sealed(_name: str, told: Told) -> Told:
     return {str(name): str(text) for name, text in told.items()}
 
 
-def _unmasking(_name: str, told: Told) -> Told:
-    if set(told) != {"seeds", "keys"} or not all(isinstance(part, dict) for part in told.values()):
-        raise FederationError("secure sum: unmasking needs shares of seeds and of keys")
+def _unmasking(told: Told, attestation: Attestation) -> Told:
+    """A holder's shares, if they are of just the secrets that unmasking needs."""
+    gone = set(attestation.sharers) - set(attestation.vectors)
+    wanted = {"seeds": set(attestation.vectors), "keys": gone}
+    for kind, names in wanted.items():
+        shares = told.get(kind)
+        if not isinstance(shares, dict) or set(shares) != names:
+            raise SumError("secure sum: unmasking needs shares of survivors' seeds, others' keys")
+        if not all(isinstance(share, str) for share in shares.values()):
+            raise SumError("secure sum: shares must be texts")
     return told
-
-
-def _combined(shares: list[str]) -> bytes:
-    try:
-        return masks.combine_shares([masks.decode(share) for share in shares])
-    except ValueError:
-        raise FederationError("secure sum: shares of a secret do not fit together") from None
 
 
 def _object(text: str) -> Told:
     try:
+        limits.RELEASE.check_json(text)
         told = json.loads(text)
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
-        raise FederationError("secure sum: a document must be a JSON object")
+        raise SumError("secure sum: a document must be a JSON object")
     return told

@@ -1,35 +1,48 @@
-"""What both halves of a secure sum must agree on to the letter: what holders sign, and how a vector is laid out."""
+"""What both halves of a secure sum share to the letter: what is signed, a vector's layout."""
 
-from tacit.federation.secure_sum import masks
+import hashlib
+import re
+from collections.abc import Callable
+
+from tacit.release.attestation import statement
 from tacit.study import Study
+
+IsSigned = Callable[[str, str, bytes], bool]
+"""Whether a text carries the signature of a public key: key, signature, text."""
 
 
 def keys_statement(study: Study, session: str, name: str, cipher: str, masking: str) -> bytes:
     """What a holder signs of its keys."""
-    return masks.statement("tacit sum keys", study.hash, session, name, cipher, masking)
+    return statement("tacit sum keys", study.hash, session, name, cipher, masking)
 
 
-def is_own_key(study: Study, session: str, name: str, told: object) -> bool:
+def is_own_key(study: Study, session: str, name: str, told: object, is_signed: IsSigned) -> bool:
     """Whether keys are signed by the holder they are said to be of."""
-    if (
-        study.secure_sum is None
-        or not isinstance(told, dict)
-        or set(told) != {"cipher", "mask", "signature"}
-    ):
+    if study.secure_sum is None or name not in study.secure_sum.holders:
         return False
-    if name not in study.secure_sum.holders or not all(
-        isinstance(value, str) for value in told.values()
-    ):
+    if not isinstance(told, dict) or set(told) != {"cipher", "mask", "signature"}:
+        return False
+    if not all(isinstance(value, str) and value.isascii() for value in told.values()):
         return False
     text = keys_statement(study, session, name, told["cipher"], told["mask"])
-    return masks.is_signed(study.secure_sum.holders[name], told["signature"], text)
+    return is_signed(study.secure_sum.holders[name], told["signature"], text)
 
 
-def stay_statement(study: Study, session: str, sharers: list[str], survivors: list[str]) -> bytes:
-    """What a holder signs of who gave shares and who stayed."""
-    return masks.statement("tacit sum stay", study.hash, session, sharers, survivors)
+def route(session: str, sender: str, receiver: str) -> bytes:
+    """What sealed shares are bound to: the session, who sends them and who may read them."""
+    return statement("tacit sum shares", session, sender, receiver)
+
+
+def digest(vector: str) -> str:
+    """The digest of a masked vector's text, which holders sign."""
+    return hashlib.sha256(vector.encode()).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Whether something is written as a digest is."""
+    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def length_of(study: Study) -> int:
-    """Entries of a share: every number with noise, and the number of rows where that is published without."""
+    """Entries of a share: every noisy number, and the number of rows where it is exact."""
     return study.form.layout.entries + (study.count in {"exact", "public"})

@@ -1,13 +1,13 @@
-"""The ServerApp: asks for a study, collects what comes, fits, and writes releases, posterior, summary and report into one folder.
+"""The ServerApp: asks for a study, collects what comes, fits, and writes all into one folder.
 
-Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the project; `out`, a folder
-on the SuperLink's machine; `least-holders`, `deadline` and `poll` in seconds; `method` and `prior`.
+Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the
+project; `out`, a folder on the SuperLink's machine; `least-holders`, `deadline` and `poll` in
+seconds; `method` and `prior`.
 """
 
 import json
 import logging
-import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,12 +19,14 @@ from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report import write_report
-from tacit.errors import FederationError
+from tacit.errors import FederationError, TacitError
+from tacit.federation.project import refuse_two_stages
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience, Standing
-from tacit.federation.server.gather import Terms, enough, gather
-from tacit.files import write_whole
+from tacit.federation.server.gather import Inquiry, enough, gather
+from tacit.files import read_toml, write_whole
 from tacit.release import Release
+from tacit.release.attestation import attesting
 from tacit.study import Study
 
 LOG = logging.getLogger("flwr")
@@ -36,6 +38,7 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Run one study."""
+    LOG.addFilter(in_one_sentence)
     run = grid.run
     order = Order.read(
         context.run_config, get_project_dir(run.fab_id, run.fab_version, run.fab_hash)
@@ -43,11 +46,21 @@ def main(grid: Grid, context: Context) -> None:
     federate(grid, order)
 
 
+def in_one_sentence(record: logging.LogRecord) -> bool:
+    """Let Flower log what a user can cause as its sentence, not as a traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, TacitError):
+        record.msg = f"nothing was fitted: {error}"
+        record.args = ()
+        record.exc_info = None
+    return True
+
+
 @dataclass(frozen=True)
 class Order:
     """What to run, how to fit it, and where results go."""
 
-    terms: Terms
+    inquiry: Inquiry
     out: Path
     method: str
     prior: str
@@ -57,14 +70,14 @@ class Order:
         """An order from a run's configuration; files are those of the project."""
         try:
             keys = str(config.get("holders", ""))
-            terms = Terms(
+            inquiry = Inquiry(
                 study=Study.load(project / str(config["study"])),
                 patience=Patience(float(config["deadline"]), float(config.get("poll", 30))),
                 least=int(config["least-holders"]),
                 keys=_keys(project / keys) if keys else None,
             )
             return cls(
-                terms,
+                inquiry,
                 Path(str(config["out"])),
                 str(config.get("method", "noise-aware")),
                 str(config.get("prior", "weak")),
@@ -77,11 +90,7 @@ class Order:
 
 def _keys(path: Path) -> dict[str, str]:
     """Public keys by holder's name, from a file with one `name = "key"` per line."""
-    try:
-        keys = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not valid TOML"
-        raise FederationError(f"cannot read the holders' keys {str(path)!r}: {reason}") from None
+    keys = read_toml(path, "the holders' keys", FederationError)
     if not keys or not all(isinstance(key, str) for key in keys.values()):
         raise FederationError(
             f'{str(path)!r} must hold one line  name = "public key"  for each holder'
@@ -89,18 +98,60 @@ def _keys(path: Path) -> dict[str, str]:
     return keys
 
 
+@dataclass
+class Minutes:
+    """Who answered, who did not and why, and how the run ended: for the analyst's own files."""
+
+    order: Order
+    standings: list[Standing[Any]] = field(default_factory=list)
+    holders: dict[int, str] = field(default_factory=dict)
+    failure: str | None = None
+
+    def write(self) -> None:
+        """Write them, whatever the run came to."""
+        nodes = [
+            {
+                "node": str(standing.node),
+                "holder": self.holders.get(standing.node),
+                "state": standing.state,
+                "reason": standing.reason,
+            }
+            for standing in self.standings
+        ]
+        study = self.order.inquiry.study
+        record = {
+            "study": study.name,
+            "study_hash": study.hash,
+            "outcome": "fitted" if self.failure is None else "failed",
+            "failure": self.failure,
+            "nodes": nodes,
+        }
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        write_whole(self.order.out / "federation.json", text)
+
+
 def federate(grid: Grid, order: Order) -> Posterior:
-    """Ask, collect, fit, and write everything."""
+    """Ask, collect, fit, and write everything; `federation.json` in any case."""
     (order.out / "releases").mkdir(parents=True, exist_ok=True)
-    releases = (
-        _summed(grid, order) if order.terms.study.secure_sum is not None else _gathered(grid, order)
+    minutes = Minutes(order)
+    try:
+        return _fitted(grid, order, minutes)
+    except Exception as error:
+        known = isinstance(error, TacitError)
+        minutes.failure = str(error) if known else f"unexpected {type(error).__name__}"
+        raise
+    finally:
+        minutes.write()
+
+
+def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
+    inquiry = order.inquiry
+    refuse_two_stages(inquiry.study)
+    ask = _gathered if inquiry.study.secure_sum is None else _summed
+    releases = ask(grid, order, minutes)
+    collection = collect(
+        releases, allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys
     )
-    keys = (
-        None
-        if order.terms.keys is None or order.terms.study.secure_sum is not None
-        else order.terms.keys.values()
-    )
-    collection = collect(releases, allow_simulated=order.terms.allow_simulated, trusted_keys=keys)
     posterior = fit(collection, order.method, prior=order.prior)
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
@@ -109,51 +160,30 @@ def federate(grid: Grid, order: Order) -> Posterior:
     return posterior
 
 
-def _gathered(grid: Grid, order: Order) -> list[Release]:
+def _gathered(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
     """Each holder's release."""
-    standings = gather(grid, order.terms, _say)
+    standings = gather(grid, order.inquiry, _say)
+    minutes.standings = list(standings)
     for standing in standings:
-        if standing.found is not None:
-            standing.found.save(order.out / "releases" / f"{standing.node}.json")
-    holders = {
-        standing.node: standing.found.holder for standing in standings if standing.found is not None
-    }
-    _record(order, list(standings), holders)
-    return enough(standings, order.terms)
+        if standing.document is not None:
+            minutes.holders[standing.node] = standing.document.holder
+            standing.document.save(order.out / "releases" / f"{standing.node}.json")
+    return enough(standings, order.inquiry)
 
 
-def _summed(grid: Grid, order: Order) -> list[Release]:
-    """One release, of all holders' sum."""
-    under_way = Sum(grid, order.terms.study, order.terms.patience, _say)
+def _summed(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
+    """One release, of all holders' sum, signed by those who stayed."""
+    under_way = Sum(grid, order.inquiry.study, order.inquiry.patience, _say)
     try:
         release = under_way.run()
     finally:
-        _record(order, list(under_way.standings.values()), under_way.names)
+        minutes.standings = list(under_way.standings.values())
+        minutes.holders = under_way.names
+    attesting(release)
     release.save(order.out / "releases" / "sum.json")
     return [release]
 
 
 def _say(standing: Standing[Any]) -> None:
-    LOG.info(
-        "node %d: %s%s",
-        standing.node,
-        standing.state,
-        f": {standing.reason}" if standing.reason else "",
-    )
-
-
-def _record(order: Order, standings: list[Standing[Any]], holders: dict[int, str]) -> None:
-    """Write down who answered, who did not, and why: for the analyst's own files."""
-    nodes = [
-        {
-            "node": str(standing.node),
-            "holder": holders.get(standing.node),
-            "state": standing.state,
-            "reason": standing.reason,
-        }
-        for standing in standings
-    ]
-    record = {"study": order.terms.study.name, "study_hash": order.terms.study.hash, "nodes": nodes}
-    write_whole(
-        order.out / "federation.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    )
+    reason = f": {standing.reason}" if standing.reason else ""
+    LOG.info("node %d: %s%s", standing.node, standing.state, reason)

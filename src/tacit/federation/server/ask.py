@@ -1,8 +1,9 @@
 """Ask: put a question to every node until enough have answered, or the time is up.
 
-A site gives the same answer to the same question however often it is asked, so whoever has not answered is simply asked again: a
-node that waits for its data officer, was restarted while it worked, or whose answer was lost. What a node sends is checked
-before it counts, and a node that sends something wrong is left out with a reason; the others go on.
+A site gives the same answer to the same question however often it is asked, so whoever has not
+answered is simply asked again: a node that waits for its data officer, was restarted while it
+worked, or whose answer was lost. What a node sends is checked before it counts, and a node that
+sends something wrong is left out with a reason; the others go on.
 """
 
 import time
@@ -16,7 +17,7 @@ from flwr.serverapp import Grid
 from tacit.errors import TacitError
 from tacit.federation.wire import Answer, Reason, read_answer
 
-Found = TypeVar("Found")
+Document = TypeVar("Document")
 State = Literal["released", "refused", "rejected", "waiting", "silent"]
 FINAL = {"released", "refused", "rejected"}
 PASSING = {Reason.SITE, Reason.LEDGER, Reason.CROWDED}
@@ -25,7 +26,7 @@ PASSING = {Reason.SITE, Reason.LEDGER, Reason.CROWDED}
 
 @dataclass(frozen=True)
 class Patience:
-    """How long we wait in all, after which a node is asked again, and between looks at what has come; in seconds."""
+    """Seconds to wait in all, until a node is asked again, and between looks for answers."""
 
     deadline: float
     poll: float = 30.0
@@ -33,33 +34,34 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Question(Generic[Found]):
-    """What a node is asked, and what its document is read as; asking ends when `wanted` have answered or refused.
+class Question(Generic[Document]):
+    """What a node is asked, and how its document is read.
 
-    `request` gives None for a node that is not asked; `accept` raises a `TacitError` for a document that does not count.
+    Asking ends when `wanted` nodes have answered or refused. `request` gives None for a node that
+    is not asked; `accept` raises a `TacitError` for a document that does not count.
     """
 
     request: Callable[[int], RecordDict | None]
-    accept: Callable[[int, str], Found]
+    accept: Callable[[int, str], Document]
     wanted: int
     patience: Patience
 
 
 @dataclass(frozen=True)
-class Standing(Generic[Found]):
+class Standing(Generic[Document]):
     """Where one node stands: its state, the reason for it, and what it gave."""
 
     node: int
     state: State = "silent"
     reason: str = "no answer yet"
-    found: Found | None = None
+    document: Document | None = None
 
 
 @dataclass
-class _Round(Generic[Found]):
-    """What goes on: where each node stands, the messages under way, and when each node may be asked again."""
+class _Round(Generic[Document]):
+    """Where each node stands, the messages under way, and when each node may be asked again."""
 
-    standings: dict[int, Standing[Found]] = field(default_factory=dict)
+    standings: dict[int, Standing[Document]] = field(default_factory=dict)
     under_way: dict[str, int] = field(default_factory=dict)
     ask_at: dict[int, float] = field(default_factory=dict)
 
@@ -73,12 +75,13 @@ class _Round(Generic[Found]):
 
 def ask(
     grid: Grid,
-    question: Question[Found],
-    on_change: Callable[[Standing[Found]], None] = lambda _standing: None,
-) -> list[Standing[Found]]:
+    question: Question[Document],
+    on_change: Callable[[Standing[Document]], None] = lambda _standing: None,
+) -> list[Standing[Document]]:
     """Where every node that was asked stands in the end."""
-    state: _Round[Found] = _Round()
-    patience, end = question.patience, time.monotonic() + question.patience.deadline
+    state: _Round[Document] = _Round()
+    patience = question.patience
+    end = time.monotonic() + patience.deadline
     while not state.is_over(question.wanted) and time.monotonic() < end:
         _send(grid, question, state, end)
         for message in _pull(grid, state):
@@ -96,7 +99,7 @@ def ask(
     ]
 
 
-def _send(grid: Grid, question: Question[Found], state: _Round[Found], end: float) -> None:
+def _send(grid: Grid, question: Question[Document], state: _Round[Document], end: float) -> None:
     """Ask every node that is not done and was not asked just now."""
     moment = time.monotonic()
     for node in grid.get_node_ids():
@@ -111,8 +114,8 @@ def _send(grid: Grid, question: Question[Found], state: _Round[Found], end: floa
         state.ask_at[node] = moment + question.patience.poll
 
 
-def _pull(grid: Grid, state: _Round[Found]) -> Iterable[Message]:
-    """Answers that have come; each is fetched by itself, so that one that cannot be read does not hide the others."""
+def _pull(grid: Grid, state: _Round[Document]) -> Iterable[Message]:
+    """Answers that have come, each fetched by itself: an unreadable one hides no other."""
     for sent, node in list(state.under_way.items()):
         try:
             yield from grid.pull_messages([sent])
@@ -122,8 +125,8 @@ def _pull(grid: Grid, state: _Round[Found]) -> Iterable[Message]:
 
 
 def _read(
-    message: Message, node: int, question: Question[Found], state: _Round[Found]
-) -> Standing[Found]:
+    message: Message, node: int, question: Question[Document], state: _Round[Document]
+) -> Standing[Document]:
     """Where a node stands after a message from it."""
     before = state.standings[node]
     if before.state in FINAL:
@@ -138,7 +141,7 @@ def _read(
         return Standing(node, "rejected", f"answer: it cannot be read ({type(error).__name__})")
 
 
-def _heard(answer: Answer, node: int, question: Question[Found]) -> Standing[Found]:
+def _heard(answer: Answer, node: int, question: Question[Document]) -> Standing[Document]:
     if answer.state == "waiting" or answer.reason in PASSING:
         return Standing(node, "waiting", answer.reason.value)
     if answer.state == "refused":

@@ -1,4 +1,4 @@
-"""Gather: a release from every holder, each checked against the study, its holder's key and the others."""
+"""Gather: every holder's release, checked against the study, its holder's key and the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from tacit.study.toml import study_toml
 
 
 @dataclass(frozen=True)
-class Terms:
+class Inquiry:
     """What is asked for, of whom, and how long we wait.
 
-    `least` holders must publish. Asking ends before the deadline once `expected` holders have published or refused: by default
-    as many as there are `keys`, or `least`. With `keys`, a public key for each holder's name, a release counts only if its
-    holder is among them and signed it.
+    `least` holders must publish. Asking ends before the deadline once `expected` holders have
+    published or refused: by default as many as there are `keys`, or `least`. With `keys`, a public
+    key for each holder's name, a release counts only if its holder is among them and signed it.
     """
 
     study: Study
@@ -38,44 +38,44 @@ class Terms:
 
 def gather(
     grid: Grid,
-    terms: Terms,
+    inquiry: Inquiry,
     on_change: Callable[[Standing[Release]], None] = lambda _standing: None,
 ) -> list[Standing[Release]]:
     """Where every node stands in the end; whether that is `enough`, the caller must ask."""
-    request = request_of(study_toml(terms.study))
+    request = request_of(study_toml(inquiry.study))
     held: list[Release] = []
 
     def accept(_node: int, text: str) -> Release:
         release = Release.from_json(text)
-        _check(release, terms, held)
+        _check(release, inquiry, held)
         held.append(release)
         return release
 
     return ask(
-        grid, Question(lambda _node: request, accept, terms.wanted, terms.patience), on_change
+        grid, Question(lambda _node: request, accept, inquiry.wanted, inquiry.patience), on_change
     )
 
 
-def _check(release: Release, terms: Terms, held: list[Release]) -> None:
-    """Refuse a release that is not of this study, not its holder's, or not fit to be used with the others."""
-    if release.study_hash != terms.study.hash:
+def _check(release: Release, inquiry: Inquiry, held: list[Release]) -> None:
+    """Refuse a release of another study, of another holder, or unfit to be used with the others."""
+    if release.study_hash != inquiry.study.hash:
         raise FederationError("release: it is of another study than was asked for")
-    keys = None if terms.keys is None else [terms.keys.get(release.holder, "")]
-    check_together([release], allow_simulated=terms.allow_simulated, trusted_keys=keys)
+    check_together([release], allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys)
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
 
 
-def enough(standings: list[Standing[Release]], terms: Terms) -> list[Release]:
+def enough(standings: list[Standing[Release]], inquiry: Inquiry) -> list[Release]:
     """The releases that came; raises where fewer than `least` holders published, and says why."""
-    releases = [standing.found for standing in standings if standing.found is not None]
-    if len(releases) < terms.least:
+    releases = [standing.document for standing in standings if standing.document is not None]
+    if len(releases) < inquiry.least:
         others = "; ".join(
             f"node {standing.node}: {standing.reason}"
             for standing in standings
-            if standing.found is None
+            if standing.document is None
         )
         why = others or "no node was there"
         raise FederationError(
-            f"{len(releases)} of at least {terms.least} holders published in time, so nothing was fitted ({why})"
+            f"{len(releases)} of at least {inquiry.least} holders published in time, "
+            f"so nothing was fitted ({why})"
         )
     return releases

@@ -1,4 +1,4 @@
-"""The log as its holder writes it: only ever longer, each line durable, and mended from the ledger after a crash."""
+"""The log as its holder writes it: only ever longer, each line durable, mended after a crash."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,12 @@ class LogFile:
         self._descriptor, self._path = descriptor, path
 
     def mend(self, lines: Iterable[str]) -> int:
-        """Make the log hold exactly these lines, by completing it; returns how many were missing or torn.
+        """Make the log hold exactly these lines, by completing it.
 
-        A log that holds anything else is another stream's, or was changed: it is refused and left as it is.
+        Returns how many were missing or torn.
+
+        A log that holds anything else is another stream's, or was changed: it is refused and left
+        as it is.
         """
         missing = 0
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
@@ -43,18 +46,23 @@ class LogFile:
             os.fsync(self._descriptor)
         except OSError as error:
             raise ReleaseError(
-                f"cannot write {str(self._path)!r}: {error.strerror}; the ledger has the batch, and a later run will log it"
+                f"cannot write {str(self._path)!r}: {error.strerror}; "
+                "the ledger has the batch, and a later run will log it"
             ) from None
 
     def _refuse(self) -> None:
         raise ReleaseError(
-            f"--log {str(self._path)!r} holds something else than this stream's releases: choose another file, or remove it"
+            f"the log {str(self._path)!r} holds something else than this stream's releases: "
+            "choose another file, or remove it"
         )
 
 
 @contextmanager
 def open_log(path: str | Path) -> Iterator[LogFile]:
-    """Open a log for one writer; it is made where there is none, and goes again if nothing was written to it."""
+    """Open a log for one writer.
+
+    It is made where there is none, and goes again if nothing was written to it.
+    """
     path = Path(path)
     try:
         is_new = not path.exists()
@@ -73,7 +81,10 @@ def open_log(path: str | Path) -> Iterator[LogFile]:
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    """Keep a second writer out where the system has locks; the ledger would stop it in any case, but after it took rows."""
+    """Keep a second writer out where the system has locks.
+
+    The ledger would stop it in any case, but after it took rows.
+    """
     with suppress(ImportError):
         import fcntl
 

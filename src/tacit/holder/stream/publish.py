@@ -1,10 +1,12 @@
-r"""Stream: rows arrive, each full batch is published through the same mechanism as a table, and its rows are forgotten.
+"""Stream: rows arrive, each full batch is published like a table, and its rows are forgotten.
 
-Rows are added up as they come, so that between two of them only the partial batch's statistics are held. Batches are disjoint: where
-each person's rows are in one batch only, the whole stream has the guarantee of one release (docs/privacy.md, Streams), and the
-ledger is charged once. Where a person may be in k batches, it is charged \sqrt k times the \mu.
+Rows are added up as they come, so that between two of them only the partial batch's statistics are
+held. Batches are disjoint: where each person's rows are in one batch only, the whole stream has the
+guarantee of one release (docs/privacy.md, "Streams"), and the ledger is charged once. Where a
+person may be in k batches, it is charged √k times the μ.
 
-Order: first row → charge (durable) → noise → batch and release in the ledger (durable) → line in the log (durable) → next rows.
+Order: first row → charge (durable) → noise → batch and release in the ledger (durable) → line in
+the log (durable) → next rows.
 """
 
 import math
@@ -16,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.errors import StudyError
+from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import BLOCK_ROWS
-from tacit.holder.ledger import Charge, Ledger
-from tacit.holder.perturb import privatise
+from tacit.holder.ledger import Ledger
+from tacit.holder.perturb import privatise, rehearse
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.stream.ledger import (
     Batch,
@@ -33,21 +36,22 @@ from tacit.holder.stream.ledger import (
 )
 from tacit.holder.stream.log import LogFile, open_log
 from tacit.privacy.gaussian import epsilon_of, mu_of
-from tacit.privacy.noise import check_sampler
 from tacit.release import Release
 from tacit.release.document import check_holder
 from tacit.release.log import Entry
-from tacit.rows.arriving import Handed, Source, Text
+from tacit.rows.arriving import Handed, Place, Source, Text
 from tacit.study import Study
 
 
 @dataclass
 class Report:
-    """What a run did, for the holder's eyes; `stream` is None where no row came for a new one, which then costs nothing.
+    """What a run did, for the holder's eyes.
 
-    `charge` is what the whole stream costs. Batches in `lost` had been taken when the last run broke off, or were not full when this
-    one ended. `waiting` rows of a file were read, but not published: the next run reads them again. `mended` lines of the log were
-    missing.
+    `stream` is None where no row came for a new one, which then costs nothing.
+
+    `charge` is what the whole stream costs. Batches in `lost` had been taken when the last run
+    broke off, or were not full when this one ended. `waiting` rows of a file were read, but not
+    published: the next run reads them again. `mended` lines of the log were missing.
     """
 
     stream: str | None
@@ -73,14 +77,16 @@ def stream(
     key: str | Path | None = None,
     batches_per_person: int = 1,
     publish_rest: bool = False,
+    new_dataset: bool = False,
     on_start: Callable[[Charge], None] = lambda _charge: None,
     on_batch: Callable[[Batch], None] = lambda _batch: None,
 ) -> Report:
-    """Publish arriving rows in batches of exactly `batch_rows`, each as a line of the release log, until they end.
+    """Publish arriving rows in batches of exactly `batch_rows`, each as a line of the release log.
 
-    `batches` are Arrow record batches of any sizes, or a `tacit.rows.arriving.Text`. A later run with the same study, data set and
-    ledger goes on with the same stream, under the one charge made at its start. `publish_rest` publishes the last, partial batch too.
-    `on_start` hears what the whole stream costs, `on_batch` of each batch, published or lost (its `entry` is None).
+    `batches` are Arrow record batches of any sizes, or a `tacit.rows.arriving.Text`. A later run
+    with the same study, data set and ledger goes on with the same stream, under the one charge made
+    at its start. `publish_rest` publishes the last, partial batch too. `on_start` hears what the
+    whole stream costs, `on_batch` of each batch, published or lost (its `entry` is None).
     """
     _refuse_unstreamable(study, batch_rows, batches_per_person)
     sign = signer_of(key)
@@ -90,14 +96,14 @@ def stream(
     source: Source = batches if isinstance(batches, Text) else Handed(batches, study)
     terms = Terms(batch_rows, batches_per_person, source.name)
     charge = _stream_charge(study, purpose, batches_per_person)
-    check_sampler()
+    sign(rehearse(study, purpose)).to_json()
     with open_log(log) as file:
         progress = find_stream(ledger, charge, terms)
         if progress is None:
             file.mend([])  # a new stream has a log of its own, and pays when its first row is there
             if not source.wait():
                 return Report(None, charge)
-            progress = start_stream(ledger, charge, study.relation, terms)
+            progress = start_stream(ledger, charge, study.relation, terms, new_dataset=new_dataset)
         on_start(charge)
         run = _Run(study, purpose, terms, charge, sign, ledger, file, progress, on_batch)
         run.take_up(source)
@@ -105,17 +111,21 @@ def stream(
     return run.report
 
 
+def _forget_product(height: int, rows: int) -> None:
+    """Multiply zeros of the same shape: the library keeps what it multiplied last."""
+    blank = np.zeros((height, rows))
+    blank @ blank.T
+
+
 def _stream_charge(study: Study, purpose: Purpose, batches_per_person: int) -> Charge:
-    """What a whole stream costs: one release, or those of the k batches that one person may be in."""
+    """What a whole stream costs: one release, or the k batches that one person may be in."""
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
     charge = charge_of(study, purpose, mechanism)
     if batches_per_person == 1:
         return charge
     mu = mechanism.mu * math.sqrt(batches_per_person)
     epsilon = epsilon_of(mu, mechanism.delta)
-    while (
-        mu_of(epsilon, mechanism.delta) < mu
-    ):  # the two roundings meet: a limit of this ε must admit the charge
+    while mu_of(epsilon, mechanism.delta) < mu:  # a limit of this ε must admit the charge
         epsilon *= 1 + 2.0**-40
     return replace(charge, mu=mu, epsilon=epsilon)
 
@@ -137,16 +147,21 @@ class _Run:
     def __post_init__(self) -> None:
         self.partial = Statistics.zero(self.study.d)
         self.noted = self.progress.taken
+        self.receipt = self.ledger.receipt(self.progress.charge)
         self.report = Report(self.progress.stream, self.charge)
 
     def take_up(self, source: Source) -> None:
-        """Complete the log from the ledger, give up what the last run took and did not publish, and find the place in a file."""
+        """Go on where the last run ended.
+
+        The log is completed from the ledger, what was taken and not published is given up, and the
+        place in a file is found.
+        """
         entries = (batch.entry for batch in batches_of(self.ledger, self.progress))
         self.report.mended = self.log.mend(entry for entry in entries if entry is not None)
         if self.progress.taken > self.progress.rows:
             self._lose(self.progress.taken)
-        if self.progress.position is not None:
-            source.resume(self.progress.position)
+        if self.progress.place is not None:
+            source.resume(self.progress.place)
 
     def publish_all(self, source: Source, *, publish_rest: bool) -> None:
         """Publish batch after batch until the source ends."""
@@ -157,24 +172,24 @@ class _Run:
                 note_taken(self.ledger, self.progress, self.noted)
             source.read(self.terms.batch_rows - self.partial.n, self._add)
             if self.partial.n == self.terms.batch_rows:
-                self._publish(source.position)
+                self._publish(source.place)
         if self.partial.n and publish_rest:
-            self._publish(source.position)
+            self._publish(source.place)
         elif self.partial.n and source.name == "-":
             self._lose(self.noted)
         self.report.waiting, self.partial = self.partial.n, Statistics.zero(self.study.d)
 
     def _add(self, rows: pa.RecordBatch) -> None:
         self.partial += statistics_of(self.study, [rows])
-        blank = np.zeros((self.study.d + 1, min(rows.num_rows, BLOCK_ROWS)))
-        blank @ blank.T  # the matrix product keeps what it worked on last: let that be zeros
+        _forget_product(self.study.d + 1, min(rows.num_rows, BLOCK_ROWS))
 
-    def _publish(self, position: int | None) -> None:
+    def _publish(self, place: Place | None) -> None:
         """Noise, ledger, log, in this order; then nothing of the batch is left but its release."""
-        release = self.sign(privatise(self.study, self.partial, self.purpose))
-        line = Entry(self.progress.stream, self.progress.batches + 1, release).to_line()
+        release = privatise(self.study, self.partial, self.purpose)
+        release = release.in_stream(self.progress.stream, self.progress.batches + 1)
+        line = Entry(self.sign(release.paid_by(self.receipt))).to_line()
         batch = self._next(self.partial.n, line)
-        self.progress = record_batch(self.ledger, self.progress, batch, position)
+        self.progress = record_batch(self.ledger, self.progress, batch, place)
         self.log.append(line.encode())
         self.report.published += 1
         self.report.rows += self.partial.n
@@ -208,9 +223,11 @@ def _refuse_unstreamable(study: Study, batch_rows: int, batches_per_person: int)
         )
     if study.release.average > 1:
         raise StudyError(
-            "release.average needs all rows of a batch at once, and a stream forgets them as they come: leave it out of the study"
+            "release.average needs all rows of a batch at once, and a stream forgets them "
+            "as they come: leave it out of the study"
         )
     if study.release.smallest_eigenvalue:
         raise StudyError(
-            "smallest_eigenvalue: those of batches do not add up, so a stream cannot publish it: leave it out of the study"
+            "smallest_eigenvalue: those of batches do not add up, so a stream cannot publish it: "
+            "leave it out of the study"
         )

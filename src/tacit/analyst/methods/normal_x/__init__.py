@@ -1,7 +1,10 @@
-"""`normal-x`: features are normal; by gradient, or by the paper's Metropolis kernel. The same posterior either way."""
+"""`normal-x`: features are normal; by gradient, or by the paper's Metropolis kernel.
+
+The posterior is the same either way.
+"""
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.method import Draws, Method, Settings
+from tacit.analyst.methods.method import RESIDUAL_CAVEAT, Draws, Method, Settings
 from tacit.analyst.methods.normal_x import gradient, metropolis
 from tacit.analyst.prior import Prior
 
@@ -13,4 +16,11 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     return draws
 
 
-METHOD = Method("normal-x", ("counts",), fit)
+METHOD = Method(
+    name="normal-x",
+    fit=fit,
+    computed=False,
+    needs=("counts",),
+    samplers=("gradient", "metropolis"),
+    caveat=RESIDUAL_CAVEAT,
+)

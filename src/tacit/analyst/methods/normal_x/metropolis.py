@@ -1,65 +1,36 @@
-r"""`normal-x`: features are normal, so the exact Gram matrices are Wishart, and they are sampled along with everything else.
+r"""`normal-x` by the paper's kernel, MCMC-normalX.
 
-Model, per holder j with n_j rows, d columns and noise sds g_j (diagonal of Ŝ_j), o_j (off it), τ_j (of ẑ_j):
-
-- Σ ~ IW(Λ, κ), $S_j \sim W(\Sigma, n_j)$, θ ~ N(m, C), σ² ~ IG(a, b);
-- $\hat S_j = S_j$ + symmetric noise, each entry of the upper triangle once; $\hat z_j \sim N(S_j\theta, \sigma^2S_j + \tau_j^2I)$.
-
-Intercept. Where the first column is 1 in every row (`Evidence.constant`), all of this is conditioned on Σ_11 = 1 and S_j,11 = n_j. In terms
-of Schur complements that says: features behind the 1 are N(μ, Σ_{2·1}), with the conjugate prior Σ_{2·1} ~ IW(Λ_{2·1}, κ) and
-μ | Σ_{2·1} ~ N(Λ_21/Λ_11, Σ_{2·1}/Λ_11); their mean at holder j is N(μ, Σ_{2·1}/n_j) and, independent of it, their scatter is
-W(Σ_{2·1}, n_j − 1). The densities below stay as they are, up to constants. Where rows may have been shrunk or left out, the first column
-holds their factors α ≤ 1 and is taken for normal with mean 0 like the others; features still have the mean μα given α.
-
-One iteration draws Σ | S; moves every S_j by Metropolis–Hastings; draws θ | S, σ²; moves σ² by a random walk on its logarithm.
-Alparslan, Yıldırım and Birbil (2023), Algorithm 1, there called MCMC-normalX; adaptation ends with warm-up here.
+One iteration draws Σ | S; moves every S_j by Metropolis–Hastings; draws θ | S, σ²; moves σ² by a
+random walk on its logarithm. Alparslan, Yıldırım and Birbil (2023), Algorithm 1; adaptation ends
+with warm-up here. Numbers (X1), (X2), … are those of the equations in docs/methods.md, "normal-x".
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.linear import log_diagonal, lower_factor, solve, solve_vector
 from tacit.analyst.methods.method import Draws, Settings
-from tacit.analyst.methods.sampling import (
-    adapt,
-    double_precision,
-    jax,
-    jnp,
-    metropolis,
-    random,
-    run,
+from tacit.analyst.methods.normal_x.model import (
+    Problem,
+    Whitened,
+    covariance_factor,
+    draw_theta,
+    positive_factor,
+    problem_of,
+    whitened,
 )
+from tacit.analyst.methods.sampling import adapt, jax, jnp, metropolis, random, run
 from tacit.analyst.methods.wishart import bartlett, gamma
 from tacit.analyst.prior import Prior
-from tacit.errors import MethodError
 
-GRAM_TARGET = 0.2  # acceptance of the Gram proposals, as in the paper
-VARIANCE_TARGET = (
-    0.44  # acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)
-)
-VANISHING = 1e-6  # noise sd that stands for none, per unit of a holder's average diagonal entry
+GRAM_TARGET = 0.2
+"""Acceptance of the Gram proposals, as in the paper."""
+VARIANCE_TARGET = 0.44
+"""Acceptance of a one-dimensional random walk, Gelman, Roberts and Gilks (1996)."""
 
 
-class Problem(NamedTuple):
-    """Evidence and prior; J holders first."""
-
-    grams: jax.Array  # (J, d, d): Ŝ_j
-    moments: jax.Array  # (J, d): ẑ_j
-    gram_sds: jax.Array  # (J, d, d): g_j on the diagonal, o_j off it
-    moment_variances: jax.Array  # (J,): τ_j²
-    counts: jax.Array  # (J,): n_j
-    precision: jax.Array  # (d, d): C⁻¹
-    shift: jax.Array  # (d,): C⁻¹m
-    shape: jax.Array  # a
-    rate: jax.Array  # b
-    feature_scale: jax.Array  # (d, d): Λ
-    feature_degrees: jax.Array  # κ
-
-
-class Grams(NamedTuple):
+class FactoredGrams(NamedTuple):
     """The matrices S_j with what is known of them; J holders first."""
 
     matrix: jax.Array  # (J, d, d)
@@ -72,7 +43,7 @@ class State(NamedTuple):
 
     theta: jax.Array
     noise_variance: jax.Array
-    grams: Grams
+    grams: FactoredGrams
     feature_precision: jax.Array  # (d, d): Σ⁻¹
     log_spread: jax.Array  # (J,): log of the size h_j of Gram proposals
     log_step: jax.Array  # log of the random walk's sd
@@ -84,171 +55,50 @@ class Info(NamedTuple):
     acceptance: jax.Array
 
 
-def problem_of(evidence: Evidence, prior: Prior) -> Problem:
-    """Exact evidence gets a noise so small (`VANISHING`) that it stands for none; a constant column's entry of Ŝ_j becomes n_j."""
-    size = VANISHING * np.maximum(np.trace(evidence.grams, axis1=1, axis2=2) / evidence.d, 1e-6)
-    diagonal, off = np.maximum(evidence.gram_sd, size), np.maximum(evidence.off_diagonal_sd, size)
-    gram_sds = np.where(np.eye(evidence.d, dtype=bool), diagonal[:, None, None], off[:, None, None])
-    precision, counts, grams = (
-        np.linalg.inv(prior.covariance),
-        whole_counts(evidence),
-        evidence.grams.copy(),
-    )
-    if evidence.constant:
-        grams[:, 0, 0] = counts
-    parts = (
-        grams,
-        evidence.moments,
-        gram_sds,
-        np.maximum(evidence.moment_sd, size) ** 2,
-        counts,
-        precision,
-        precision @ prior.mean,
-        prior.shape,
-        prior.rate,
-        prior.feature_scale,
-        prior.feature_degrees,
-    )
-    with double_precision():
-        return Problem(*map(jnp.asarray, parts))
-
-
-def whole_counts(evidence: Evidence) -> NDArray[np.float64]:
-    """n_j as whole numbers; those published with noise are taken as the nearest at which a Wishart law has a density, d or more."""
-    if evidence.counts is None:
-        raise MethodError(
-            "normal-x needs the number of rows of every holder: publish counts, or choose fixed-s, which does without"
-        )
-    noisy = np.zeros(evidence.holders) if evidence.count_sd is None else evidence.count_sd
-    if np.any((evidence.counts < evidence.d) & (noisy == 0)):
-        raise MethodError(
-            f"normal-x needs {evidence.d} rows or more, one per column, from every holder: leave small ones out, or choose fixed-s"
-        )
-    return np.maximum(np.round(evidence.counts), evidence.d)
-
-
-def positive_factor(grams: jax.Array, least: jax.Array, *, constant: bool) -> jax.Array:
-    """Cholesky factors of matrices whose eigenvalues are raised to `least`, (J, 1); those of the Schur complement of a known entry."""
-    if constant:
-        first = grams[..., :1] / jnp.sqrt(grams[:, :1, :1])
-        if grams.shape[-1] == 1:
-            return first
-        rest = (grams - first @ first.swapaxes(-1, -2))[:, 1:, 1:]
-        return jnp.concatenate(
-            [
-                first,
-                jnp.pad(positive_factor(rest, least, constant=False), ((0, 0), (1, 0), (0, 0))),
-            ],
-            -1,
-        )
-    values, vectors = jnp.linalg.eigh(grams)
-    factor: jax.Array = jnp.linalg.cholesky(
-        (vectors * jnp.maximum(values, least)[:, None, :]) @ vectors.swapaxes(-1, -2)
-    )
-    return factor
-
-
-def covariance_factor(matrix: jax.Array, noise_variance: jax.Array, problem: Problem) -> jax.Array:
-    r"""Cholesky factors of $\sigma^2S_j + \tau_j^2I$."""
-    noise = problem.moment_variances[:, None, None] * jnp.eye(matrix.shape[-1])
-    factor: jax.Array = jnp.linalg.cholesky(noise_variance * matrix + noise, symmetrize_input=False)
-    return factor
-
-
-def solve(factor: jax.Array, right: jax.Array, *, transpose: bool = False) -> jax.Array:
-    """Solve with lower triangular matrices, or with their transposes."""
-    solution: jax.Array = jax.lax.linalg.triangular_solve(
-        factor, right, left_side=True, lower=True, transpose_a=transpose
-    )
-    return solution
-
-
-def log_diagonal(factor: jax.Array) -> jax.Array:
-    """Sum of logs of a factor's diagonal: half the log-determinant of the product."""
-    return jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
-
-
 def log_target(
-    grams: Grams, theta: jax.Array, feature_precision: jax.Array, problem: Problem
+    grams: FactoredGrams, theta: jax.Array, feature_precision: jax.Array, problem: Problem
 ) -> jax.Array:
-    r"""Log-density of every S_j given θ, σ², Σ and the releases, (J,), up to a constant.
-
-    $\log N(\hat z_j; S_j\theta, \sigma^2S_j + \tau_j^2I) + \frac{n_j-d-1}2\log|S_j| - \frac12\operatorname{tr}\Sigma^{-1}S_j
-    - \frac12\sum_{i\le k}(S_{ik} - \hat S_{ik})^2/\text{sd}_{ik}^2$.
-    """
+    """Log-density (X5) of every S_j given θ, σ², Σ and the releases, (J,), up to a constant."""
     d = theta.shape[0]
-    residuals = solve(grams.covariance_factor, (problem.moments - grams.matrix @ theta)[..., None])[
-        ..., 0
-    ]
+    residuals = solve_vector(grams.covariance_factor, problem.moments - grams.matrix @ theta)
     moment = -0.5 * jnp.sum(residuals**2, -1) - log_diagonal(grams.covariance_factor)
-    wishart = (problem.counts - d - 1) * log_diagonal(grams.factor) - 0.5 * jnp.sum(
-        feature_precision * grams.matrix, (-2, -1)
-    )
+    trace = jnp.sum(feature_precision * grams.matrix, (-2, -1))
+    wishart = (problem.counts - d - 1) * log_diagonal(grams.factor) - 0.5 * trace
     errors = ((grams.matrix - problem.grams) / problem.gram_sds) ** 2
     once = 0.5 + 0.5 * jnp.eye(d)  # both triangles are summed
     return moment + wishart - 0.5 * jnp.sum(once * errors, (-2, -1))
 
 
 def proposal_degrees(log_spread: jax.Array, d: int) -> jax.Array:
-    r"""$\alpha = d - 1 + h^{-2}$: the relative sd of a proposal is about $h\sqrt2$, and α > d − 1 always."""
+    r"""α of a proposal: $d - 1 + h^{-2}$, so that its relative sd is about $h\sqrt2$."""
     return d - 1 + jnp.exp(-2 * log_spread)
 
 
 def log_proposal_ratio(bartlett_factor: jax.Array, degrees: jax.Array) -> jax.Array:
-    r"""$\log q(S\mid S') - \log q(S'\mid S)$ for $S' = LAA'L'/\alpha$, where $q(\cdot\mid S) = W(S/\alpha, \alpha)$.
-
-    $(\alpha - \frac{d+1}2)\log\frac{|S|}{|S'|} + \frac\alpha2(\operatorname{tr}S^{-1}S' - \operatorname{tr}S'^{-1}S)$, and here
-    $|S'|/|S| = |A|^2\alpha^{-d}$, $\operatorname{tr}S^{-1}S' = \|A\|^2/\alpha$, $\operatorname{tr}S'^{-1}S = \alpha\|A^{-1}\|^2$.
-    """
+    r"""$\log q(S\mid S') - \log q(S'\mid S)$ for a proposal S' of (X6), given its factor A."""
     d = bartlett_factor.shape[-1]
     inverse = solve(bartlett_factor, jnp.broadcast_to(jnp.eye(d), bartlett_factor.shape))
     growth = 2 * log_diagonal(bartlett_factor) - d * jnp.log(degrees)
-    traces = jnp.sum(bartlett_factor**2, (-2, -1)) / degrees - degrees * jnp.sum(
-        inverse**2, (-2, -1)
-    )
-    return -(degrees - (d + 1) / 2) * growth + degrees / 2 * traces
+    forward = jnp.sum(bartlett_factor**2, (-2, -1)) / degrees
+    backward = degrees * jnp.sum(inverse**2, (-2, -1))
+    return -(degrees - (d + 1) / 2) * growth + degrees / 2 * (forward - backward)
 
 
-def draw_feature_precision(bartlett_factor: jax.Array, grams: Grams, problem: Problem) -> jax.Array:
-    r"""Draw Σ⁻¹ from $W((\Lambda + \sum_jS_j)^{-1}, \kappa + n)$, given a Bartlett factor of κ + n degrees."""
-    scale = jnp.linalg.cholesky(problem.feature_scale + grams.matrix.sum(0), symmetrize_input=False)
+def draw_feature_precision(
+    bartlett_factor: jax.Array, grams: FactoredGrams, problem: Problem
+) -> jax.Array:
+    """Draw Σ⁻¹ from (X3), given a Bartlett factor of κ + n degrees."""
+    scale = lower_factor(problem.feature_scale + grams.matrix.sum(0))
     root = solve(scale, bartlett_factor, transpose=True)
     return root @ root.T
-
-
-class Moments(NamedTuple):
-    r"""What the draws of θ and σ² share: $K_j^{-1}S_j$ and $K_j^{-1}\hat z_j$."""
-
-    design: jax.Array  # (J, d, d)
-    response: jax.Array  # (J, d)
-
-
-def whitened(grams: Grams, problem: Problem) -> Moments:
-    """Regression of whitened moments on whitened Gram matrices: noise of unit variance."""
-    both = solve(
-        grams.covariance_factor, jnp.concatenate([grams.matrix, problem.moments[..., None]], -1)
-    )
-    return Moments(both[..., :-1], both[..., -1])
-
-
-def draw_theta(normal: jax.Array, moments: Moments, problem: Problem) -> jax.Array:
-    r"""Draw θ from $N(P^{-1}h, P^{-1})$, where $P = C^{-1} + \sum_jS_jA_j^{-1}S_j$ and $h = C^{-1}m + \sum_jS_jA_j^{-1}\hat z_j$.
-
-    $A_j = \sigma^2S_j + \tau_j^2I = K_jK_j'$; with P = LL' and the standard `normal` ε the draw is $L'^{-1}(L^{-1}h + ε)$.
-    """
-    d = problem.shift.shape[0]
-    design, response = moments.design.reshape(-1, d), moments.response.ravel()
-    factor = jnp.linalg.cholesky(problem.precision + design.T @ design, symmetrize_input=False)
-    noisy = solve(factor, (problem.shift + response @ design)[:, None]) + normal[:, None]
-    return solve(factor, noisy, transpose=True)[:, 0]
 
 
 def log_variance_density(
     log_variance: jax.Array, residuals: jax.Array, factor: jax.Array, problem: Problem
 ) -> jax.Array:
-    r"""Log-density of t = log σ² given θ and S, up to a constant, from whitened residuals $K_j^{-1}(\hat z_j - S_j\theta)$ and K_j at t.
+    r"""Log-density (X7) of t = log σ² given θ and S, up to a constant.
 
-    $\sum_j\log N(\hat z_j; S_j\theta, K_jK_j') - at - be^{-t}$: the last two terms are IG(a, b) and the log-Jacobian t.
+    From whitened residuals $K_j^{-1}(\hat z_j - S_j\theta)$ and the factors K_j at t.
     """
     likelihood = -0.5 * jnp.sum(residuals**2) - log_diagonal(factor).sum()
     return likelihood - problem.shape * log_variance - problem.rate * jnp.exp(-log_variance)
@@ -256,45 +106,52 @@ def log_variance_density(
 
 def move_grams(
     uniform: jax.Array, state: State, bartlett_factor: jax.Array, problem: Problem
-) -> tuple[Grams, jax.Array]:
-    """Metropolis–Hastings for every S_j at once, given Bartlett factors of the proposals; gives also the acceptance, (J,)."""
-    grams, degrees = state.grams, proposal_degrees(state.log_spread, problem.shift.shape[0])
+) -> tuple[FactoredGrams, jax.Array]:
+    """Metropolis–Hastings for every S_j at once, given Bartlett factors of the proposals (X6).
+
+    Gives also the acceptance, (J,).
+    """
+    grams = state.grams
+    degrees = proposal_degrees(state.log_spread, problem.shift.shape[0])
     factor = grams.factor @ bartlett_factor / jnp.sqrt(degrees)[:, None, None]
     matrix = factor @ factor.swapaxes(-1, -2)
-    proposed = Grams(matrix, factor, covariance_factor(matrix, state.noise_variance, problem))
-    before, after = (
-        log_target(each, state.theta, state.feature_precision, problem)
-        for each in (grams, proposed)
+    proposed = FactoredGrams(
+        matrix=matrix,
+        factor=factor,
+        covariance_factor=covariance_factor(matrix, state.noise_variance, problem),
     )
-    accepted, acceptance = metropolis(
-        uniform, after - before + log_proposal_ratio(bartlett_factor, degrees)
-    )
-    return jax.tree.map(
-        lambda new, old: jnp.where(accepted[:, None, None], new, old), proposed, grams
-    ), acceptance
+    before = log_target(grams, state.theta, state.feature_precision, problem)
+    after = log_target(proposed, state.theta, state.feature_precision, problem)
+    log_ratio = after - before + log_proposal_ratio(bartlett_factor, degrees)
+    accepted, acceptance = metropolis(uniform, log_ratio)
+    choose = accepted[:, None, None]
+    moved = jax.tree.map(lambda new, old: jnp.where(choose, new, old), proposed, grams)
+    return moved, acceptance
 
 
 def move_variance(
-    chance: tuple[jax.Array, jax.Array], state: State, moments: Moments, problem: Problem
+    chance: tuple[jax.Array, jax.Array], state: State, regression: Whitened, problem: Problem
 ) -> tuple[State, jax.Array]:
-    """Random walk on log σ², given a normal and a uniform; gives σ² with its covariance factors, in the state, and the acceptance."""
+    """Random walk on log σ², given a normal and a uniform.
+
+    Gives the state with σ² and its covariance factors, and the acceptance.
+    """
     normal, uniform = chance
     now = jnp.log(state.noise_variance)
     proposed = now + jnp.exp(state.log_step) * normal
-    factor = covariance_factor(state.grams.matrix, jnp.exp(proposed), problem)
-    residuals = solve(factor, (problem.moments - state.grams.matrix @ state.theta)[..., None])
-    before = log_variance_density(
-        now, moments.response - moments.design @ state.theta, state.grams.covariance_factor, problem
+    grams = state.grams
+    factor = covariance_factor(grams.matrix, jnp.exp(proposed), problem)
+    residuals = solve_vector(factor, problem.moments - grams.matrix @ state.theta)
+    residuals_now = regression.response - regression.design @ state.theta
+    before = log_variance_density(now, residuals_now, grams.covariance_factor, problem)
+    after = log_variance_density(proposed, residuals, factor, problem)
+    accepted, acceptance = metropolis(uniform, after - before)
+    kept = jnp.where(accepted, factor, grams.covariance_factor)
+    moved = state._replace(
+        noise_variance=jnp.where(accepted, jnp.exp(proposed), state.noise_variance),
+        grams=grams._replace(covariance_factor=kept),
     )
-    accepted, acceptance = metropolis(
-        uniform, log_variance_density(proposed, residuals, factor, problem) - before
-    )
-    grams = state.grams._replace(
-        covariance_factor=jnp.where(accepted, factor, state.grams.covariance_factor)
-    )
-    return state._replace(
-        noise_variance=jnp.where(accepted, jnp.exp(proposed), state.noise_variance), grams=grams
-    ), acceptance
+    return moved, acceptance
 
 
 @dataclass(frozen=True)
@@ -305,9 +162,10 @@ class NormalX:
     blocks: ClassVar[tuple[str, ...]] = ("grams", "noise_variance")
 
     def init(self, key: jax.Array, problem: Problem) -> State:
-        """θ from the prior and σ² wider, by a lognormal factor of sd 1; S_j is Ŝ_j with a second draw of its noise.
+        """θ from the prior, σ² wider by a lognormal factor of sd 1, S_j with its noise drawn again.
 
-        S_j is made positive definite by raising its eigenvalues to the noise sd of a diagonal entry.
+        S_j is made positive definite by raising its eigenvalues to the noise sd of a diagonal
+        entry.
         """
         key_gram, key_normal, key_variance = random.split(key, 3)
         d = problem.shift.shape[0]
@@ -318,11 +176,18 @@ class NormalX:
         matrix = factor @ factor.swapaxes(-1, -2)
         normal = random.normal(key_normal, (d + 1,))
         noise_variance = jnp.exp(normal[0]) * problem.rate / gamma(key_variance, problem.shape)
-        grams = Grams(matrix, factor, covariance_factor(matrix, noise_variance, problem))
-        no_data = Moments(jnp.zeros((1, d, d)), jnp.zeros((1, d)))
-        theta = draw_theta(normal[1:], no_data, problem)
+        no_data = Whitened(design=jnp.zeros((1, d, d)), response=jnp.zeros((1, d)))
         return State(
-            theta, noise_variance, grams, jnp.eye(d), -0.5 * jnp.log(problem.counts), jnp.zeros(())
+            theta=draw_theta(normal[1:], no_data, problem),
+            noise_variance=noise_variance,
+            grams=FactoredGrams(
+                matrix=matrix,
+                factor=factor,
+                covariance_factor=covariance_factor(matrix, noise_variance, problem),
+            ),
+            feature_precision=jnp.eye(d),
+            log_spread=-0.5 * jnp.log(problem.counts),
+            log_step=jnp.zeros(()),
         )
 
     def step(
@@ -330,32 +195,28 @@ class NormalX:
     ) -> tuple[State, Info]:
         """One sweep; random numbers are drawn together as far as they can be."""
         key_bartlett, key_normal, key_uniform = random.split(key, 3)
-        d, holders = problem.shift.shape[0], problem.counts.shape[0]
-        normal, uniform = (
-            random.normal(key_normal, (d + 1,)),
-            random.uniform(key_uniform, (holders + 1,)),
-        )
-        degrees = jnp.append(
-            proposal_degrees(state.log_spread, d), problem.feature_degrees + problem.counts.sum()
-        )
+        d = problem.shift.shape[0]
+        normal = random.normal(key_normal, (d + 1,))
+        uniform = random.uniform(key_uniform, (problem.counts.shape[0] + 1,))
+        of_features = problem.feature_degrees + problem.counts.sum()
+        degrees = jnp.append(proposal_degrees(state.log_spread, d), of_features)
         factors = bartlett(key_bartlett, degrees, d)
-        state = state._replace(
-            feature_precision=draw_feature_precision(factors[-1], state.grams, problem)
-        )
-        proposals = (
-            factors[:-1].at[:, 0, 0].set(jnp.sqrt(degrees[:-1])) if self.constant else factors[:-1]
-        )  # S_j,11 stays n_j
+        precision = draw_feature_precision(factors[-1], state.grams, problem)
+        state = state._replace(feature_precision=precision)
+        proposals = factors[:-1]
+        if self.constant:  # S_j,11 stays n_j
+            proposals = proposals.at[:, 0, 0].set(jnp.sqrt(degrees[:-1]))
         grams, gram_acceptance = move_grams(uniform[1:], state, proposals, problem)
-        moments = whitened(grams, problem)
-        state = state._replace(grams=grams, theta=draw_theta(normal[1:], moments, problem))
-        state, acceptance = move_variance((normal[0], uniform[0]), state, moments, problem)
-        log_spread = adapt(state.log_spread, gram_acceptance, GRAM_TARGET, gain)
+        regression = whitened(grams.matrix, grams.covariance_factor, problem)
+        state = state._replace(grams=grams, theta=draw_theta(normal[1:], regression, problem))
+        state, acceptance = move_variance((normal[0], uniform[0]), state, regression, problem)
         state = state._replace(
-            log_spread=log_spread, log_step=adapt(state.log_step, acceptance, VARIANCE_TARGET, gain)
+            log_spread=adapt(state.log_spread, gram_acceptance, GRAM_TARGET, gain),
+            log_step=adapt(state.log_step, acceptance, VARIANCE_TARGET, gain),
         )
-        return state, Info(jnp.stack([gram_acceptance.mean(), acceptance]))
+        return state, Info(acceptance=jnp.stack([gram_acceptance.mean(), acceptance]))
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     """Draws of θ and σ² by the paper's kernel."""
-    return run(NormalX(evidence.constant), problem_of(evidence, prior), settings)
+    return run(NormalX(constant=evidence.constant), problem_of(evidence, prior), settings)

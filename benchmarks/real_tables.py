@@ -1,0 +1,292 @@
+"""Real tables, where the line is not straight: what is lost, and how often intervals hold.
+
+Every file NAME.csv or NAME.csv.gz of DIR/real, or of DIR where there is no such folder, is a table
+of numbers without a header, response last. Public ranges are those of the data (`ranges`); or,
+beside them, each feature has a typical interval, mean ± √3 sd within its range, as a first stage
+finds it (`typical`). Columns that depend linearly on earlier ones are left out. δ = 1e-6,
+replace-one, everything else at its defaults.
+
+Loss: (θ − b)'X'X(θ − b) over the variance that least squares b explains, both over the whole table;
+θ is the posterior mean from a release of the table. Median over runs, with the study's rows planned
+and without a plan, whose form does not depend on rows and ε.
+
+Coverage: a run draws n rows of the table with replacement, as if the table were the population,
+and asks how many 90 % intervals hold the table's own least-squares coefficients; beside it least
+squares without privacy, with robust (HC3) errors, on the same rows. Predictive: how many 90 %
+intervals for a new response hold those of rows of the table.
+
+Bars (--check), for each way to state ranges:
+
+- with planned rows no table with more than 1,000 rows loses over 2 % at ε = 100; the geometric
+  mean over tables is no larger than without a plan at ε = 1, and 1.2 times smaller at ε = 10 (1.5
+  times with typical intervals), less a tenth for chance; no table's loss rises with ε.
+- over all tables, coefficients cover 86 to 94 % at each ε, predictions 88 to 94.
+- no table covers over five points less than HC3, with two standard errors of grace.
+
+    python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from frame import Bench
+
+from tacit.analyst.collection import collect
+from tacit.analyst.fit import fit
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
+from tacit.holder.statistics import statistics_of
+from tacit.rows.table import table_of
+from tacit.simulation import seeded
+from tacit.study import Study
+
+LOSS_EPSILONS = (1.0, 3.0, 10.0, 100.0)
+COVER_EPSILONS = (1.0, 3.0, 10.0)
+WAYS = ("ranges", "typical")
+GAIN = {"ranges": 1.2, "typical": 1.5}
+"""How many times smaller the loss at ε = 10 is to be with planned rows."""
+CHANCE = 0.9
+MOST_LOST = 0.02
+LARGE = 1000
+PROBABILITY = 0.9
+NEW_ROWS = 1000
+DEPENDENT = 1e-4
+"""A column of which less than this share is left beside the earlier ones is left out."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """A table, features mapped to [−1, 1] by their ranges, and what least squares finds in it."""
+
+    name: str
+    x: np.ndarray  # (n, p)
+    y: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    @cached_property
+    def design(self) -> np.ndarray:
+        return np.column_stack([np.ones(self.n), self.x])
+
+    @cached_property
+    def slopes(self) -> np.ndarray:
+        return np.linalg.lstsq(self.design, self.y, rcond=None)[0]
+
+    @cached_property
+    def explained(self) -> float:
+        """Sum of squares that least squares explains."""
+        fitted = self.design @ self.slopes
+        return float(np.sum((fitted - self.y.mean()) ** 2))
+
+    def loss(self, theta: np.ndarray) -> float:
+        """Share of it that another θ gives away."""
+        return float(np.sum((self.design @ (theta - self.slopes)) ** 2)) / self.explained
+
+    def study(self, way: str, epsilon: float, planned: list[int]) -> Study:
+        features = [self._feature(k, way) for k in range(self.x.shape[1])]
+        return Study.from_document(
+            {
+                "name": self.name,
+                "epsilon": epsilon,
+                "delta": 1e-6,
+                "response": {"name": "y", "range": [-1.0, 1.0]},
+                "features": features,
+                "planned_rows": planned,
+            }
+        )
+
+    def _feature(self, k: int, way: str) -> dict[str, object]:
+        feature: dict[str, object] = {"name": f"x{k}", "range": [-1.0, 1.0]}
+        if way == "typical":
+            middle = float(self.x[:, k].mean())
+            reach = math.sqrt(3) * float(self.x[:, k].std())
+            feature["typical"] = [max(-1.0, middle - reach), min(1.0, middle + reach)]
+        return feature
+
+
+def load(path: Path) -> Population:
+    """A table, every column mapped to [−1, 1], dependent ones left out."""
+    rows = np.loadtxt(path, delimiter=",")
+    low = rows.min(axis=0)
+    high = rows.max(axis=0)
+    varies = high > low
+    scaled = 2 * (rows - low)[:, varies] / (high - low)[varies] - 1
+    x = scaled[:, :-1]
+    return Population(path.name.split(".")[0], x[:, independent(x)], scaled[:, -1])
+
+
+def independent(x: np.ndarray) -> list[int]:
+    """Columns that are no linear function of the earlier ones and a constant."""
+    kept = []
+    basis = np.full((len(x), 1), 1 / math.sqrt(len(x)))
+    for k in range(x.shape[1]):
+        rest = x[:, k] - basis @ (basis.T @ x[:, k])
+        rest -= basis @ (basis.T @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > DEPENDENT * float(np.linalg.norm(x[:, k])):
+            kept.append(k)
+            basis = np.column_stack([basis, rest / size])
+    return kept
+
+
+def posterior_of(
+    study: Study, x: np.ndarray, y: np.ndarray, holders: int, rng: np.random.Generator
+) -> Posterior:
+    """Fit what holders of equal parts of these rows would release."""
+    sampler = seeded(rng)
+    releases = []
+    for k, part in enumerate(np.array_split(rng.permutation(len(y)), holders)):
+        rows = np.column_stack([x[part], y[part]])
+        statistics = statistics_of(study, table_of(rows, study).batches())
+        releases.append(privatise(study, statistics, Purpose(f"h{k}"), sampler))
+    return fit(collect(releases, allow_simulated=True))
+
+
+def planned_of(population: Population, holders: int) -> list[int]:
+    return [population.n // holders] * holders
+
+
+def losses(population: Population, way: str, holders: int, runs: int) -> dict[str, list[float]]:
+    """Median loss at every ε, with and without a plan."""
+    medians: dict[str, list[float]] = {"planned": [], "without": []}
+    for epsilon in LOSS_EPSILONS:
+        for form, planned in (("planned", planned_of(population, holders)), ("without", [])):
+            study = population.study(way, epsilon, planned)
+            drawn = []
+            for run in range(runs):
+                rng = np.random.default_rng([run, holders])
+                posterior = posterior_of(study, population.x, population.y, holders, rng)
+                drawn.append(population.loss(posterior.mean()))
+            medians[form].append(float(np.median(drawn)))
+    return medians
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Shares of one run."""
+
+    ours: float
+    robust: float
+    predictive: float
+    warned: bool
+
+
+def robust_cover(population: Population, chosen: np.ndarray) -> float:
+    """Share of coefficients that least squares with HC3 errors holds, on chosen rows."""
+    design = population.design[chosen]
+    inverse = np.linalg.pinv(design.T @ design)
+    estimate = inverse @ (design.T @ population.y[chosen])
+    leverage = np.einsum("ia,ab,ib->i", design, inverse, design)
+    residual = (population.y[chosen] - design @ estimate) / (1 - np.minimum(leverage, 0.999))
+    meat = (design * residual[:, None] ** 2).T @ design
+    error = np.sqrt(np.diag(inverse @ meat @ inverse))
+    return float(np.mean(np.abs(estimate - population.slopes) <= 1.645 * error))
+
+
+def cover(population: Population, study: Study, holders: int, run: int) -> Cover:
+    """One run on rows drawn from the table."""
+    rng = np.random.default_rng([run, holders, round(10 * study.epsilon)])
+    chosen = rng.integers(population.n, size=population.n)
+    posterior = posterior_of(study, population.x[chosen], population.y[chosen], holders, rng)
+    low, high = posterior.interval(PROBABILITY).T
+    new = rng.integers(population.n, size=min(NEW_ROWS, population.n))
+    names = [feature.name for feature in study.features]
+    table = dict(zip(names, population.x[new].T, strict=True))
+    predicted = posterior.predict(table, PROBABILITY)
+    y = population.y[new]
+    inside = (predicted["low"].to_numpy() <= y) & (y <= predicted["high"].to_numpy())
+    return Cover(
+        ours=float(np.mean((low <= population.slopes) & (population.slopes <= high))),
+        robust=robust_cover(population, chosen),
+        predictive=float(np.mean(inside)),
+        warned=bool(posterior.summary().caveat),
+    )
+
+
+def measure_losses(
+    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
+) -> None:
+    columns = {"table": "<14", "n": ",", "d": "d"}
+    columns |= {f"{form} ε={e:g}": ".4f" for e in LOSS_EPSILONS for form in ("without", "planned")}
+    table = bench.table(f"loss, {way}", columns)
+    planned = []
+    without = []
+    for each in populations:
+        medians = losses(each, way, holders, runs)
+        planned.append(medians["planned"])
+        without.append(medians["without"])
+        pairs = zip(medians["without"], medians["planned"], strict=True)
+        figures = [figure for pair in pairs for figure in pair]
+        table.row(each.name, each.n, each.design.shape[1], *figures)
+    means = [np.exp(np.log(np.array(each)).mean(axis=0)) for each in (without, planned)]
+    figures = [float(figure) for pair in zip(*means, strict=True) for figure in pair]
+    table.row("geometric mean", None, None, *figures)
+    gains = means[0] / means[1]
+    large = [row[-1] for each, row in zip(populations, planned, strict=True) if each.n > LARGE]
+    bench.bar(f"{way}: at most 2 % lost at ε = 100", met=max(large, default=0.0) <= MOST_LOST)
+    bench.bar(f"{way}: ε = 1 no worse with planned rows", met=gains[0] >= CHANCE)
+    bench.bar(f"{way}: ε = 10 is {GAIN[way]} times smaller", met=gains[2] >= CHANCE * GAIN[way])
+    rises = any(after > before / CHANCE for row in planned for before, after in pairwise(row))
+    bench.bar(f"{way}: no loss rises with ε", met=not rises)
+
+
+def measure_cover(
+    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
+) -> None:
+    columns = {"table": "<14", "ε": "g", "coefficients": ".1f%", "±": ".1f%", "HC3": ".1f%"}
+    table = bench.table(f"cover, {way}", columns | {"predictive": ".1f%", "warned": "%"})
+    for epsilon in COVER_EPSILONS:
+        shares = []
+        for each in populations:
+            study = each.study(way, epsilon, planned_of(each, holders))
+            drawn = [cover(each, study, holders, run) for run in range(runs)]
+            ours = [one.ours for one in drawn]
+            error = float(np.std(ours, ddof=1)) / math.sqrt(runs)
+            means = [float(np.mean([getattr(one, name) for one in drawn])) for name in NAMES]
+            shares.append(means)
+            table.row(each.name, epsilon, means[0], error, *means[1:])
+            bench.bar(
+                f"{way}: {each.name} at ε = {epsilon:g} covers as HC3 does, less five points",
+                met=means[0] >= means[1] - 0.05 - 2 * error,
+            )
+        pooled = np.mean(shares, axis=0).tolist()
+        table.row("all", epsilon, pooled[0], None, *pooled[1:])
+        bench.bar(f"{way}: all at ε = {epsilon:g} cover 86 to 94 %", met=0.86 <= pooled[0] <= 0.94)
+        bench.bar(
+            f"{way}: predictive at ε = {epsilon:g} covers 88 to 94 %", met=0.88 <= pooled[2] <= 0.94
+        )
+
+
+NAMES = ("ours", "robust", "predictive", "warned")
+
+
+def main() -> None:
+    bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, ranges alone")
+    bench.option("--data", type=Path, required=True, help="the folder of the tables")
+    bench.option("--runs", type=int, default=12)
+    bench.option("--holders", type=int, default=1)
+    options = bench.options()
+    folder = options.data / "real" if (options.data / "real").is_dir() else options.data
+    paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))
+    populations = [load(path) for path in paths]
+    runs = options.runs
+    ways = WAYS
+    if options.quick:
+        runs = 3
+        ways = WAYS[:1]
+        populations = [each for each in populations if each.n <= 2 * LARGE]
+    for way in ways:
+        measure_losses(bench, populations, way, options.holders, max(3, runs // 2))
+        measure_cover(bench, populations, way, options.holders, runs)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What is computed: chains, closed forms, distances and times, part by part."""

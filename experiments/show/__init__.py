@@ -1,0 +1,1 @@
+"""What is shown: means, tables, figures and the page."""

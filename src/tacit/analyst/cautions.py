@@ -1,0 +1,70 @@
+"""What a reader should know of single columns, whatever the method: sentences for the summary."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import grams
+from tacit.analyst.methods.noise_aware.slopes import slopes_of
+from tacit.analyst.posterior.laws import Mixture, Outcome
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+SEEN = 3.0
+"""A column's sum of squares must be so many standard deviations of its noise to be seen to vary."""
+UNTOLD = 0.8
+"""Posterior sd over what was expected beforehand from which an interval is the prior's."""
+MOST_NAMED = 4
+HIDDEN = (
+    "The noise hides how far {names} vary, so hardly anything is learnt of what goes with them: "
+    "narrower typical intervals, or a first stage that finds them (scales_share), would help."
+)
+CONSTANT = (
+    "Within holders {names} hardly vary: what is said of them rests on differences between "
+    "holders, whatever else these differ in."
+)
+PRIORS = "Of {names} the releases tell hardly more than was expected beforehand."
+
+
+def cautions(
+    evidence: Evidence, columns: tuple[str, ...], prior: Prior, outcome: Outcome
+) -> list[str]:
+    """Sentences on columns that noise hides, that are constant within holders, or untold."""
+    first = int(evidence.intercept)
+    names = np.array(columns[first:])
+    if not len(names):
+        return []
+    noise = float(np.sqrt(np.sum(evidence.gram_sd**2)))
+    hidden = _squares(evidence.grams.sum(axis=0), first) < SEEN * noise
+    within = sum(_squares(gram, first) for gram in evidence.grams)
+    constant = ~hidden & (within < SEEN * noise) & (evidence.holders > 1)
+    untold = ~hidden & ~constant & _untold(evidence, prior, outcome)[first:]
+    told = [(HIDDEN, hidden), (CONSTANT, constant), (PRIORS, untold)]
+    return [text.format(names=_list(names[chosen])) for text, chosen in told if chosen.any()]
+
+
+def _squares(gram: Array, first: int) -> Array:
+    """Sums of squares of columns about their means, as the noisy matrix has them."""
+    squares: Array = np.diag(gram)[first:].copy()
+    if first and gram[0, 0] > 0:
+        squares -= gram[0, 1:] ** 2 / gram[0, 0]
+    return squares
+
+
+def _untold(evidence: Evidence, prior: Prior, outcome: Outcome) -> NDArray[np.bool_]:
+    """Coefficients whose posterior is about as wide as the prior, which shrinks only slopes."""
+    if not isinstance(outcome, Mixture) or not prior.by_spread:
+        return np.zeros(evidence.d, dtype=bool)
+    expected = np.diag(slopes_of(evidence, grams(evidence), prior).covariance(1.0))
+    untold: NDArray[np.bool_] = np.diag(outcome.covariance()) > UNTOLD**2 * expected
+    return untold
+
+
+def _list(names: Array) -> str:
+    """The names, or the first few of them and how many more."""
+    quoted = [repr(str(name)) for name in names[:MOST_NAMED]]
+    more = len(names) - len(quoted)
+    if more:
+        quoted.append(f"{more} more columns")
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" and {quoted[-1]}"

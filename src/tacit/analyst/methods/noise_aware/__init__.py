@@ -1,0 +1,161 @@
+r"""`noise-aware`: the posterior that knows the noise in X'X as well as in X'y.
+
+Given three things the coefficients are Gaussian (`model.py`):
+
+- σ², the residual variance of shrunk rows (`residual.py`). It is read off y'y − 2θ'z + θ'Sθ = Σe²
+  where y'y is published, and is left to the prior where it is not. Using shrunk rows' own residual
+  variance makes Cov(z | X) = Σ α⁴e²xx' equal σ²S on average, whatever the factors α were.
+- τ, the sd of each coefficient between holders, from three holders on (`spreads.py`, `net.py`).
+  Holders that differ (other instruments, other patients) would otherwise be weighted by noise
+  alone, and the more exact the releases, the more one odd holder would pull.
+- ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It
+  keeps a fit from chasing noise when the releases hold little.
+
+The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are
+exact.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.method import Method, Mixture, Settings
+from tacit.analyst.methods.noise_aware import residual
+from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
+from tacit.analyst.methods.noise_aware.net import (
+    FEWEST,
+    PILOT_SHARE,
+    Net,
+    Pilot,
+    Place,
+    net_of,
+)
+from tacit.analyst.methods.noise_aware.outlying import kept_of
+from tacit.analyst.methods.noise_aware.verdict import warning
+from tacit.analyst.posterior.laws import Differing
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+TWO_HOLDERS = "Two holders are too few to tell how far holders differ: they are taken to be alike."
+
+
+def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
+    """Mixture over the spread of holders, the share ρ and the residual variance."""
+    if evidence.holders >= FEWEST and settings.spread is None:
+        return _differing(evidence, prior, settings)
+    facts = facts_of(evidence, prior)
+    spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
+    if settings.noise_variance is None:
+        model = Model(facts, PILOT_SHARE, spread=spread)
+        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+    nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
+    unshrunk = _unshrunk(evidence, facts)
+    mixture = _mixture(nodes, facts.grams.basis, unshrunk)
+    words = warning(mixture, mixture.covariance(), facts)
+    if evidence.holders == FEWEST - 1 and settings.spread is None:
+        words = " ".join(filter(None, [words, TWO_HOLDERS]))
+    return replace(mixture, warning=words)
+
+
+def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
+    """The mixture where holders may differ."""
+    kept = kept_of(evidence, prior, settings.noise_variance)
+    pilot = kept.pilot
+    inner = evidence.only(kept.holders) if kept.aside else evidence
+    places = [place for _, place in _places(pilot.facts, pilot.spread, inner, prior, settings)]
+    net = net_of(pilot, places)
+    mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
+    best = max(places, key=lambda place: place.log_weight)
+    alike, within = _alike(pilot, best)
+    mixture = replace(
+        mixture,
+        warning=warning(mixture, alike, pilot.facts),
+        differing=_differences(net, pilot, within),
+    )
+    alone = {j: fit(evidence.only([j]), prior, settings) for j in kept.aside}
+    return mixture.with_aside(alone)
+
+
+def _places(
+    facts: Facts, spread: Array, evidence: Evidence, prior: Prior, settings: Settings
+) -> list[tuple[Node, Place]]:
+    """The net over (ρ, σ²) at one τ."""
+    places = []
+    for share, likely in facts.slopes.shares.items():
+        model = Model(facts, share, spread=spread)
+        if settings.noise_variance is None:
+            law = residual.noise_variances(model, evidence, prior)
+        else:
+            law = [(settings.noise_variance, 1.0)]
+        for variance, weight in law:
+            node = model.gaussian(variance)
+            log_prior = math.log(weight * likely)
+            node = replace(node, log_weight=node.log_weight + log_prior)
+            place = Place(
+                share=share,
+                noise_variance=variance,
+                log_prior=log_prior,
+                second=model.second,
+                log_weight=node.log_weight,
+            )
+            places.append((node, place))
+    return places
+
+
+def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
+    """Covariance of θ were holders alike, and that of one typical holder's own release alone."""
+    model = Model(pilot.facts, best.share)
+    model.second = best.second
+    solution = model.solve(best.noise_variance)
+    basis = pilot.facts.grams.basis
+    local = solution.design[:, :, : len(model.mean)]
+    information = np.einsum("jab,jac->bc", local, local) / len(local)
+    within = np.linalg.inv(information + model.precision)
+    return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T
+
+
+def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
+    basis = pilot.facts.grams.basis
+    told = np.zeros(len(basis), dtype=bool)
+    told[pilot.told] = True
+    return Differing(
+        spreads=net.tau,
+        locations=net.own @ basis.T,
+        covariances=basis @ net.own_covariance @ basis.T,
+        within=within,
+        ratios=pilot.facts.ratios,
+        told=told,
+        constant=pilot.constant,
+    )
+
+
+def _unshrunk(evidence: Evidence, facts: Facts) -> float:
+    """Residual variance of rows as they are over that of shrunk rows (N10).
+
+    Without an intercept, or a count, nothing tells: the residual variance is then that of shrunk
+    rows.
+    """
+    if not evidence.intercept or evidence.counts is None:
+        return 1.0
+    first = facts.grams.basis[0]
+    n = evidence.average * float(np.maximum(evidence.counts, 1.0).sum())
+    return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
+
+
+def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:
+    logs = np.array([node.log_weight for node in nodes])
+    weights = np.exp(logs - logs.max())
+    return Mixture(
+        weights=weights / weights.sum(),
+        locations=np.array([basis @ node.location for node in nodes]),
+        covariances=np.array([basis @ node.covariance @ basis.T for node in nodes]),
+        noise_variances=unshrunk * np.array([node.noise_variance for node in nodes]),
+        unshrunk=unshrunk,
+    )
+
+
+METHOD = Method(name="noise-aware", fit=fit, computed=True)

@@ -1,0 +1,219 @@
+r"""The Gaussian model of `noise-aware` at one share ρ and one spread of holders.
+
+With S_j = S̄_j + M_j from `gram.py` (M_j what remains unknown of X'X) and θ_j = θ + b_j holder j's
+own coefficients, b_j ~ N(0, D), D = diag(τ_k²), ẑ_j = S̄_jθ_j + M_jθ_j + e_j + v_j, so
+
+    ẑ_j | θ, c ~ N(S̄_jθ + n_j c, V_j),    V_j = Ω_j + S̄_j D S̄_j,
+    Ω_j = ρ_jσ²S̄_j + σ_z²I + Cov(M_jθ_j),    c ~ N(0, Cov(M_shared θ)),
+
+where c is the error that holders share because they share B. Ω_j and Cov(c) depend on θ through
+E[θθ'] alone, which is iterated to a fixed point; given it, (θ, c) is Gaussian. Given those, θ_j is
+Gaussian too: b_j has mean DS̄_jV_j⁻¹(ẑ_j − S̄_jθ − n_jc) and covariance D − DS̄_jV_j⁻¹S̄_jD.
+
+The prior of θ is Gaussian at each ρ, the share of the response's variance that slopes are
+expected to explain (`slopes.py`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import Grams, grams
+from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+ROUNDS = 60
+TOLERANCE = 1e-3
+"""The fixed point is reached when no E[θ_k²] moves by more than this share."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """The Gaussian at one (ρ, τ, σ²), in the eigenbasis."""
+
+    log_weight: float
+    location: Array
+    covariance: Array
+    noise_variance: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What does not change from node to node, in the eigenbasis."""
+
+    grams: Grams
+    moments: Array  # (J, d): U'ẑ_j
+    moment_variance: Array  # (J,): σ_z²
+    sampling: Array  # (J, d, d): S̄_j without its negative part
+    ratios: Array  # (J,): ρ_j
+    slopes: Slopes
+
+
+def facts_of(evidence: Evidence, prior: Prior) -> Facts:
+    """What the evidence says of X'X, and the rest of it in the same basis."""
+    posterior = grams(evidence)
+    values, vectors = np.linalg.eigh(posterior.mean)
+    sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
+    size = np.einsum("jaa->j", sampling) / evidence.d
+    rounding = 1e-12 * (1 + size) ** 2  # exact statistics have no noise
+    return Facts(
+        grams=posterior,
+        moments=evidence.moments @ posterior.basis,
+        moment_variance=np.maximum(evidence.moment_sd**2, rounding),
+        sampling=sampling,
+        ratios=np.ones(evidence.holders),
+        slopes=slopes_of(evidence, posterior, prior),
+    )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A node with what it was solved from; axes of (θ, c) in the eigenbasis."""
+
+    node: Node
+    design: Array  # (J, d, 2d + 1): L_j⁻¹[S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], V_j = L_jL_j'
+    between: Array  # (d, d): U'DU
+    mean: Array  # (2d,): of (θ − m, c)
+    covariance: Array  # (2d, 2d)
+
+
+class Model:
+    """The model at one ρ and τ; `gaussian` solves it at a σ², starting from where it last was."""
+
+    def __init__(self, facts: Facts, share: float, *, spread: Array | None = None) -> None:
+        prior = facts.slopes.prior
+        self.facts = facts
+        self.basis = facts.grams.basis
+        self.spread = np.zeros(prior.d) if spread is None else spread  # τ²
+        self.mean = self.basis.T @ prior.mean
+        self.residual = facts.moments - facts.grams.mean @ self.mean
+        covariance: Array = self.basis.T @ facts.slopes.covariance(share) @ self.basis
+        self.precision = np.linalg.inv(covariance).astype(float)
+        self.log_precision = -float(np.linalg.slogdet(covariance)[1])
+        self.second: Array = covariance + np.outer(self.mean, self.mean)  # E[θθ']
+
+    def gaussian(self, noise_variance: float) -> Node:
+        """Posterior of θ at a given σ², E[θθ'] iterated to its fixed point."""
+        for _ in range(ROUNDS):
+            node = self.solve(noise_variance).node
+            second = node.covariance + np.outer(node.location, node.location)
+            moved = np.abs(np.diag(second) - np.diag(self.second)) / np.diag(second)
+            self.second = second
+            if moved.max() < TOLERANCE:
+                break
+        return node
+
+    def solve(self, noise_variance: float) -> Solution:
+        """The Gaussian at a σ², with E[θθ'] as it is."""
+        d = len(self.mean)
+        between = (self.basis.T * self.spread) @ self.basis
+        root, design = self._whitened(noise_variance, between)
+        flat = design.reshape(-1, 2 * d + 1)
+        normal = flat.T @ flat
+        precision = normal[:-1, :-1] + self.prior_precision()
+        factor = np.linalg.cholesky(precision)
+        half = np.linalg.solve(factor, normal[:-1, -1])
+        covariance = np.linalg.inv(precision).astype(float)
+        mean = covariance @ normal[:-1, -1]
+        determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum()
+        determinant += np.log(np.diag(factor)).sum()
+        fitness = -determinant - 0.5 * (normal[-1, -1] - half @ half - self.log_precision)
+        node = Node(float(fitness), self.mean + mean[:d], covariance[:d, :d], noise_variance)
+        return Solution(node=node, design=design, between=between, mean=mean, covariance=covariance)
+
+    def prior_precision(self) -> Array:
+        """Precision of (θ, c) before any release, (2d, 2d)."""
+        d = len(self.mean)
+        precision = np.eye(2 * d)
+        precision[:d, :d] = self.precision
+        return precision
+
+    def _whitened(self, noise_variance: float, between: Array) -> tuple[Array, Array]:
+        """L_j, and the design of `Solution`."""
+        facts = self.facts
+        posterior = facts.grams
+        total = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        total += _spread(posterior.own_variance, self.second + between)
+        total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
+        if self.spread.any():
+            total += posterior.mean @ between @ posterior.mean
+        root = np.linalg.cholesky(total).astype(float)
+        shared = _square_root(_spread(posterior.shared_variance, self.second))
+        sides = [
+            posterior.mean,
+            posterior.sizes[:, None, None] * shared,
+            self.residual[..., None],
+        ]
+        return root, np.linalg.solve(root, np.concatenate(sides, axis=2))
+
+    def residuals(self, node: Node, evidence: Evidence) -> tuple[Array, Array]:
+        """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
+
+        (J,) each. Given θ_j, z is known from ẑ only as far as its noise allows: its mean is
+        Sθ_j + K(ẑ − Sθ_j) with K = Cov(e)/Ω_j. So the sum is u − θ_j'Sθ_j − 2θ_j'K(ẑ − Sθ_j),
+        averaged over θ_j, with half of what noise may hide of S counted as well (`slopes.py`).
+        """
+        if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover
+            raise AssertionError  # who asks has checked
+        facts = self.facts
+        location, second = self._own_moments(node)
+        gain = self._gain(node.noise_variance, second)
+        told = facts.sampling - 2 * gain @ facts.sampling
+        squares = evidence.squares - np.einsum("jab,jab->j", told, second)
+        squares -= 2 * np.einsum("ja,jab,jb->j", location, gain, facts.moments)
+        hidden = np.einsum("jab,jab->j", facts.slopes.hidden, second)
+        size = np.sum(location**2, axis=1)
+        noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
+        return squares - hidden / 2, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
+
+    def _own_moments(self, node: Node) -> tuple[Array, Array]:
+        """Mean (J, d) and second moments (J, d, d) of every holder's θ_j."""
+        if not self.spread.any():
+            every = np.ones(len(self.facts.moments))
+            return np.multiply.outer(every, node.location), np.multiply.outer(every, self.second)
+        location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
+        return location, covariance + location[:, :, None] * location[:, None, :]
+
+    def _gain(self, noise_variance: float, second: Array) -> Array:
+        """K_j: how much of ẑ_j − S̄_jθ_j is due to the rows' own residuals, (J, d, d)."""
+        facts = self.facts
+        sizes = facts.grams.sizes[:, None, None]
+        unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
+        sampling = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        noise = np.stack([_spread(*pair) for pair in zip(unknown, second, strict=True)])
+        noise += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
+        gain: Array = sampling @ np.linalg.inv(sampling + noise)
+        return gain
+
+
+def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
+    """Mean (J, d) and covariance (J, d, d) of every holder's own θ_j, in the eigenbasis."""
+    d = len(prior_mean)
+    design = solution.design[:, :, : 2 * d]
+    local = solution.design[:, :, :d]
+    gain = solution.between @ local.swapaxes(1, 2)
+    left = solution.design[:, :, -1] - design @ solution.mean
+    location = prior_mean + solution.mean[:d] + np.einsum("jab,jb->ja", gain, left)
+    follow = -gain @ design
+    follow[:, :, :d] += np.eye(d)
+    covariance = follow @ solution.covariance @ follow.swapaxes(1, 2)
+    covariance += solution.between - gain @ local @ solution.between
+    return location, covariance
+
+
+def _spread(variance: Array, second: Array) -> Array:
+    """Cov(Mθ), M symmetric with independent entries of these variances, E[θθ'] = `second`."""
+    off = variance * second
+    d = second.shape[0]
+    off[..., range(d), range(d)] = variance @ np.diag(second)
+    return off
+
+
+def _square_root(covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root

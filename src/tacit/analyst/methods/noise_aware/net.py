@@ -1,0 +1,235 @@
+r"""Holders that differ: the posterior over (θ, θ_j, τ) as a finite mixture of Gaussians.
+
+Two steps. The pilot finds, at one ρ, where τ lies: coefficient by coefficient the profile
+likelihood of τ_k with the others at their means, until these stay. The net then takes `POINTS`
+points of a Latin hypercube for τ (through `spreads.Law`), ρ and σ² together; at each the model
+is solved exactly, and its weight is likelihood × prior over the law that it was drawn from,
+truncated at √`POINTS` times the mean [Ionides 2008].
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.noise_aware.model import (
+    Facts,
+    Model,
+    Node,
+    Solution,
+    facts_of,
+    own_coefficients,
+)
+from tacit.analyst.methods.noise_aware.profile import Profile
+from tacit.analyst.methods.noise_aware.residual import centre, noise_variances, ratios
+from tacit.analyst.methods.noise_aware.spreads import SCALE, Law, first_net
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+
+FEWEST = 3
+"""Holders from which on their spread is estimated."""
+TELLING = 2.5
+"""Effective number of holders below which nothing is said of a coefficient's spread."""
+CONSTANT = 0.05
+"""Variance of a column within holders, over that between them, below which it is theirs, not
+rows'."""
+POINTS = 64
+OWN_POINTS = 32
+"""Points of the net that holders' own coefficients are computed at."""
+SETTLED = 0.05
+"""Largest change of a mean τ, over itself and a tenth of its prior scale, at which the pilot
+ends."""
+PILOT_SHARE = 1.0
+"""ρ at which τ is looked for."""
+PILOT_ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Place:
+    """A ρ and a σ², with the model's state there."""
+
+    share: float
+    noise_variance: float
+    log_prior: float
+    second: Array  # E[θθ']
+    log_weight: float  # of the posterior, at the pilot's τ
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What is known of τ before the net."""
+
+    facts: Facts
+    spread: Array  # (d,): squares of the mean τ
+    told: NDArray[np.intp]  # coefficients whose τ is estimated; the others' is 0
+    law: Law
+    noise_variance: float  # σ² at the pilot's ρ
+    constant: NDArray[np.bool_]  # (d,): columns that are constant within every holder
+
+
+@dataclass(frozen=True)
+class Net:
+    """The mixture in the eigenbasis."""
+
+    nodes: list[Node]
+    tau: Array  # (point, d)
+    own: Array  # (J, d): mean of θ_j
+    own_covariance: Array  # (J, d, d)
+
+
+def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> Pilot:
+    """Where τ lies, and holders' residual variances given that."""
+    facts = facts_of(evidence, prior)
+    spread = np.full(evidence.d, SCALE**2)
+    told = np.arange(evidence.d)
+    net = first_net(evidence.d)
+    constant = holder_level(facts, intercept=evidence.intercept)
+    for step in range(PILOT_ROUNDS):
+        model = Model(facts, PILOT_SHARE, spread=spread)
+        if noise_variance is None:
+            facts = replace(facts, ratios=ratios(model, evidence, prior))
+            model.facts = facts
+            variance = centre(noise_variances(model, evidence, prior))
+        else:
+            variance = noise_variance
+        model.gaussian(variance)
+        profile = Profile.of(model, model.solve(variance))
+        if step == 0:
+            told = np.setdiff1d(telling(profile), np.flatnonzero(constant))
+            net = net[told]
+            for k in np.setdiff1d(np.arange(evidence.d), told):
+                profile.move(int(k), 0.0)
+        law = _sweep(profile, told, net)
+        moved = np.abs(np.sqrt(profile.spread) - np.sqrt(spread))
+        spread = profile.spread
+        if np.all(moved <= SETTLED * (np.sqrt(spread) + SCALE / 10)):
+            break
+        net = law.narrowed()
+    return Pilot(
+        facts=facts,
+        spread=spread,
+        told=told,
+        law=law,
+        noise_variance=variance,
+        constant=constant,
+    )
+
+
+def holder_level(facts: Facts, *, intercept: bool) -> NDArray[np.bool_]:
+    """Columns that vary between holders but not within: no holder's own slope can be told of them.
+
+    Such a column is the holder's intercept under another name: what it adds is told by comparing
+    holders, and the spread of intercepts says how well.
+    """
+    basis = facts.grams.basis
+    if not intercept:
+        return np.zeros(len(basis), dtype=bool)
+    grams = basis @ facts.grams.mean @ basis.T
+    level = np.maximum(grams[:, 0, 0], 1e-12)[:, None]
+    sums = grams[:, 0, :]
+    squares = np.maximum(np.diagonal(grams, axis1=1, axis2=2), 0.0)
+    within = np.sum(np.maximum(squares - sums**2 / level, 0.0), axis=0)
+    centred = sums / level - sums.sum(axis=0) / level.sum()
+    between = np.sum(level * centred**2, axis=0)
+    constant: NDArray[np.bool_] = within < CONSTANT * between
+    constant[0] = False  # the intercept itself
+    return constant
+
+
+def telling(profile: Profile) -> NDArray[np.intp]:
+    """Coefficients of which enough holders tell: J, were all equally exact."""
+    d = len(profile.spread)
+    weights = np.maximum(profile.normals[:, range(d), range(d)], 1e-300)
+    squares = np.maximum(np.sum(weights**2, axis=0), np.finfo(float).tiny)
+    effective = weights.sum(axis=0) ** 2 / squares
+    return np.flatnonzero(effective >= TELLING)
+
+
+def _sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
+    """Every τ_k in turn, moved to its mean; the law that they leave."""
+    tau = np.concatenate([np.zeros((len(told), 1)), np.exp(net)], axis=1)
+    logs = np.zeros(tau.shape)
+    for place, k in enumerate(told.tolist()):
+        one = profile.likelihood(k, tau[place])
+        logs[place] = one - one.max()
+        mean = Law(net[: place + 1], logs[: place + 1]).means()[place]
+        profile.move(k, float(mean) ** 2)
+    return Law(net, logs)
+
+
+def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
+    """Solve the model at every point."""
+    d = len(pilot.spread)
+    outer = _normalised(np.array([place.log_weight for place in places]))
+    cube = latin_hypercube(POINTS, len(pilot.told) + 2)
+    levels = np.cumsum(outer)
+    chosen = np.minimum(np.searchsorted(levels, cube[:, -1]), len(places) - 1)
+    drawn, log_ratio = pilot.law.draw(cube[:, :-1])
+    tau = np.zeros((POINTS, d))
+    tau[:, pilot.told] = drawn
+
+    def solve(point: int) -> tuple[Solution, Model]:
+        place = places[chosen[point]]
+        model = Model(pilot.facts, place.share, spread=tau[point] ** 2)
+        model.second = place.second
+        return model.solve(place.noise_variance), model
+
+    nodes = []
+    for point in range(POINTS):
+        solution, _ = solve(point)
+        place = places[chosen[point]]
+        extra = place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
+        nodes.append(replace(solution.node, log_weight=solution.node.log_weight + extra))
+    weights = truncated(np.array([node.log_weight for node in nodes]))
+    nodes = [
+        replace(node, log_weight=float(log))
+        for node, log in zip(nodes, np.log(weights + 1e-300), strict=True)
+    ]
+    own = []
+    for point in _systematic(weights, OWN_POINTS):
+        solution, model = solve(point)
+        own.append(own_coefficients(solution, model.mean))
+    mean, covariance = _moments(own)
+    return Net(nodes=nodes, tau=tau, own=mean, own_covariance=covariance)
+
+
+def _moments(laws: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Mean and covariance of equally likely Gaussians."""
+    mean = sum((location for location, _ in laws), np.zeros(())) / len(laws)
+    covariance = np.zeros(())
+    for location, within in laws:
+        apart = location - mean
+        covariance = covariance + (within + apart[:, :, None] * apart[:, None, :]) / len(laws)
+    return mean, covariance
+
+
+def latin_hypercube(points: int, dimensions: int) -> Array:
+    """Points of the unit cube, one in each layer of every axis; the same ones each time."""
+    rng = np.random.default_rng(0)
+    layers = rng.permuted(np.tile(np.arange(points), (dimensions, 1)), axis=1)
+    return (layers.T + 0.5) / points
+
+
+def truncated(logs: Array) -> Array:
+    """Weights that sum to 1, none over √n times their mean."""
+    weights = np.exp(logs - logs.max())
+    weights = np.minimum(weights, weights.mean() * math.sqrt(len(weights)))
+    normalised: Array = weights / weights.sum()
+    return normalised
+
+
+def _normalised(logs: Array) -> Array:
+    weights = np.exp(logs - logs.max())
+    normalised: Array = weights / weights.sum()
+    return normalised
+
+
+def _systematic(weights: Array, count: int) -> list[int]:
+    """So many parts, each as often as its weight says."""
+    levels = np.cumsum(weights)
+    places = (np.arange(count) + 0.5) / count * levels[-1]
+    return [int(place) for place in np.minimum(np.searchsorted(levels, places), len(weights) - 1)]

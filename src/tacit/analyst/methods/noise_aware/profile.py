@@ -1,0 +1,105 @@
+r"""The likelihood of one τ_k, the other τ held, for all its values at once.
+
+Per holder, C_j = F_j'V_j⁻¹F_j with F_j = [S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], in the study's columns. A
+change of τ_k² by δ adds δ s s' to V_j, s the k-th column of S̄_j, so by Sherman and Morrison
+
+    C_j → C_j − w_j C_j[:, k] C_j[k, :],    w_j = δ/(1 + δ C_j[k, k]).
+
+With P and h the precision and the moment of (θ, c), Σ_j C_j and the prior together, and of the k-th
+row of C_j α_j the k-th entry, η_j the last and g_j all but the last, holders tell of their b_jk
+
+    A = diag(α) − g P⁻¹ g',    t = η − g P⁻¹ h,
+
+and the log-likelihood grows by −½ log|I + δA| + ½ δ t'(I + δA)⁻¹t: one eigendecomposition of a
+J × J matrix for all values of τ_k. With more holders than 2d columns the same is had from 2d × 2d
+matrices, one for each value. Either way the cost is linear in J, or J is small.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.methods.noise_aware.model import Model, Solution
+
+Array = NDArray[np.float64]
+
+LEAST_GROWTH = 1e-12
+"""Smallest 1 + δλ: below it rounding has the word."""
+
+
+@dataclass
+class Profile:
+    """Where τ is, and what the likelihood is from there; `move` changes it in place."""
+
+    normals: Array  # (J, 2d + 1, 2d + 1): C_j
+    prior: Array  # (2d, 2d): precision of (θ, c) before any release
+    spread: Array  # (d,): τ²
+    inverse: Array  # (2d, 2d): P⁻¹
+    mean: Array  # (2d,): P⁻¹h
+
+    @classmethod
+    def of(cls, model: Model, solution: Solution) -> "Profile":
+        """From a model solved at some τ."""
+        d = len(model.mean)
+        design = solution.design.copy()
+        design[:, :, :d] = solution.design[:, :, :d] @ model.basis.T
+        prior = model.prior_precision()
+        prior[:d, :d] = model.basis @ model.precision @ model.basis.T
+        normals = design.swapaxes(1, 2) @ design
+        total = normals.sum(axis=0)
+        inverse: Array = np.linalg.inv(total[:-1, :-1] + prior)
+        return cls(
+            normals=normals,
+            prior=prior,
+            spread=model.spread.copy(),
+            inverse=inverse,
+            mean=inverse @ total[:-1, -1],
+        )
+
+    def likelihood(self, k: int, tau: Array) -> Array:
+        """Log-likelihood at every value of τ_k, up to a constant, (value,)."""
+        change = tau**2 - self.spread[k]
+        if len(self.normals) < len(self.mean):
+            return self._by_holders(k, change)
+        return self._by_columns(k, change)
+
+    def _by_holders(self, k: int, change: Array) -> Array:
+        values, vectors, score = self._told(k)
+        growth = np.maximum(1 + change[:, None] * values, LEAST_GROWTH)
+        gained = change[:, None] * (score @ vectors) ** 2 / growth
+        likelihood: Array = 0.5 * np.sum(gained - np.log(growth), axis=1)
+        return likelihood
+
+    def _told(self, k: int) -> tuple[Array, Array, Array]:
+        """A by its eigenvalues and eigenvectors, and t."""
+        rows = self.normals[:, k, :]
+        told = np.diag(rows[:, k]) - rows[:, :-1] @ self.inverse @ rows[:, :-1].T
+        values, vectors = np.linalg.eigh(told)
+        return values, vectors, rows[:, -1] - rows[:, :-1] @ self.mean
+
+    def _by_columns(self, k: int, change: Array) -> Array:
+        rows = self.normals[:, k, :]
+        growth = np.maximum(1 + change[:, None] * rows[:, k], LEAST_GROWTH)
+        weights = change[:, None] / growth
+        normal = self.normals.sum(axis=0) - (rows.T * weights[:, None, :]) @ rows
+        factor = np.linalg.cholesky(normal[:, :-1, :-1] + self.prior)
+        half = np.linalg.solve(factor, normal[:, :-1, -1:])[..., 0]
+        determinant = 0.5 * np.log(growth).sum(axis=1)
+        determinant += np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        likelihood: Array = -determinant - 0.5 * (normal[:, -1, -1] - np.sum(half**2, axis=1))
+        return likelihood
+
+    def move(self, k: int, spread: float) -> None:
+        """Set τ_k²."""
+        rows = self.normals[:, k, :].copy()
+        change = spread - self.spread[k]
+        if len(self.normals) < len(self.mean):
+            values, vectors, score = self._told(k)
+            across = self.inverse @ rows[:, :-1].T @ vectors
+            share = change / np.maximum(1 + change * values, LEAST_GROWTH)
+            self.mean = self.mean - across @ (share * (score @ vectors))
+            self.inverse = self.inverse + (across * share) @ across.T
+        weights = change / np.maximum(1 + change * rows[:, k], LEAST_GROWTH)
+        self.normals -= (weights[:, None] * rows)[:, :, None] * rows[:, None, :]
+        self.spread[k] = spread

@@ -1,0 +1,96 @@
+"""The residual variance σ² of `noise-aware`: its law given the residual sums, and holders' own.
+
+Σe² = y'y − 2θ'z + θ'Sθ (`Model.residuals`) has mean nσ², and variance 2nσ⁴ plus that of its
+noise. Holders whose residual variances clearly differ get their own, ρ_jσ²: each is read off
+that holder's part of the sum and shrunk towards σ² by what the releases leave in doubt of it,
+so that a small holder keeps σ². Under a common σ² a coefficient that mostly the noisier holders
+tell of would have too narrow an interval.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.noise_aware.model import Model
+from tacit.analyst.methods.quadrature import gauss_rule
+from tacit.analyst.prior import Prior
+
+Array = NDArray[np.float64]
+Law = list[tuple[float, float]]
+"""Values of σ² and their weights."""
+
+CLEARLY = 3.0
+"""Log-likelihood by which an ω above 0 must be better: holders are alike until releases say
+otherwise."""
+UNLIKE = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 13)])
+"""Values of ω, the sd of holders' residual variances over their mean."""
+LEAST_RATIO = 0.02
+"""Smallest ρ_j."""
+
+
+def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
+    """The law of σ²: its prior and, where y'y is published, the residual sum of squares."""
+
+    def inverse_gamma(log_variance: Array) -> Array:
+        return -prior.shape * log_variance - prior.rate * np.exp(-log_variance)
+
+    if evidence.squares is None or evidence.square_sd is None or evidence.counts is None:
+        return gauss_rule(inverse_gamma)
+    most = math.log(model.facts.slopes.most)
+    log_prior = partial(_log_uniform, most) if prior.flat_noise else inverse_gamma
+    n = float(np.maximum(evidence.counts, 1.0).sum())
+    law = gauss_rule(inverse_gamma)
+    for _ in range(3):
+        squares, noise = model.residuals(model.gaussian(centre(law)), evidence)
+        law = gauss_rule(
+            partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n)
+        )
+    return law
+
+
+def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
+    r"""Every holder's ρ_j, (J,): 1 where residual variances do not clearly differ.
+
+    $1 + ω²/(ω² + v_j)·(R_j/(n_jσ²) − 1)$, R_j its residual sum of squares, v_j that ratio's
+    variance.
+    """
+    alike = np.ones(evidence.holders)
+    if evidence.holders == 1 or evidence.squares is None or evidence.counts is None:
+        return alike
+    variance = centre(noise_variances(model, evidence, prior))
+    n = np.maximum(evidence.counts, 1.0)
+    squares, noise = model.residuals(model.gaussian(variance), evidence)
+    apart = squares / (n * variance) - 1
+    doubt = 2 / n + noise / (n * variance) ** 2
+    spreads = UNLIKE[:, None] ** 2 + doubt
+    scores = -0.5 * np.sum(np.log(spreads) + apart**2 / spreads, axis=1)
+    best = int(np.argmax(scores))
+    if scores[best] < scores[0] + CLEARLY:
+        return alike
+    shrunk: Array = 1 + UNLIKE[best] ** 2 / spreads[best] * apart
+    return np.maximum(shrunk, LEAST_RATIO)
+
+
+def centre(law: Law) -> float:
+    """σ² at the mean of σ."""
+    return sum(weight * math.sqrt(variance) for variance, weight in law) ** 2
+
+
+def _log_uniform(most: float, log_variance: Array) -> Array:
+    """Density of log σ², σ² uniform up to the response's variance, whose logarithm is `most`."""
+    return np.where(log_variance <= most, log_variance, -np.inf)
+
+
+def _log_posterior(
+    log_prior: Callable[[Array], Array], squares: float, noise: float, n: float, log_variance: Array
+) -> Array:
+    """Density of log σ² given a residual sum with mean nσ² and variance 2nσ⁴ + `noise`."""
+    variance = 2 * n * np.exp(2 * log_variance) + noise + 1e-300
+    density: Array = log_prior(log_variance) - 0.5 * (
+        np.log(variance) + (squares - n * np.exp(log_variance)) ** 2 / variance
+    )
+    return density

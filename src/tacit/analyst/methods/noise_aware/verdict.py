@@ -1,0 +1,53 @@
+"""What releases cannot support, from the posterior's own account of the response's variance."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.methods.noise_aware.model import Facts
+from tacit.analyst.posterior.laws import Mixture
+
+Array = NDArray[np.float64]
+
+MOST_UNKNOWN = 0.1
+"""Share of the response's variance that slopes may leave in doubt, where that is more than what
+they are known to explain."""
+MOST_LEVEL = 0.05
+"""The same for the mean response."""
+MOST_SPREAD = 0.5
+"""Posterior sd of σ² over its mean above which little is known of it."""
+TOO_LITTLE = (
+    "The releases carry too little to learn most coefficients from: the noise is larger than what "
+    "the data could show; more rows or a larger epsilon would help."
+)
+VAGUE_RESIDUAL = (
+    "The releases say little of the residual variance: intervals for a new response are rough."
+)
+
+
+def warning(mixture: Mixture, covariance: Array, facts: Facts) -> str:
+    """The sentence that a summary carries; empty where releases tell enough.
+
+    `covariance` is that of θ were holders alike: their differences are no lack of evidence. What
+    noise may hide of X'X counts by half, as it does in the residual variance.
+    """
+    basis = facts.grams.basis
+    first = facts.slopes.first
+    seen = (facts.sampling + facts.slopes.hidden / 2).sum(axis=0)
+    gram = mixture.unshrunk * basis @ seen @ basis.T / facts.grams.sizes.sum()
+    level = 0.0
+    if first:
+        middle = gram[0] / max(gram[0, 0], 1e-12)
+        level = float(middle @ covariance @ middle)
+        gram = gram - np.outer(middle, gram[0])
+    slopes = mixture.mean()[first:]
+    known = float(slopes @ gram[first:, first:] @ slopes)
+    unknown = float(np.sum(gram[first:, first:] * covariance[first:, first:]))
+    variance = mixture.residual_variance()
+    total = variance + known + unknown
+    if level > MOST_LEVEL * total or (unknown > known and unknown > MOST_UNKNOWN * total):
+        return TOO_LITTLE
+    square = float(mixture.weights @ mixture.noise_variances**2)
+    spread = math.sqrt(max(square - variance**2, 0.0))
+    return VAGUE_RESIDUAL if spread > MOST_SPREAD * variance else ""

@@ -1,0 +1,98 @@
+"""What a posterior file states beside its draws: the JSON in the metadata of the Parquet file."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tacit.records import Name, Record, must
+from tacit.study import Study
+
+Vector = Annotated[tuple[float, ...], Field(strict=False)]
+Matrix = Annotated[tuple[Vector, ...], Field(strict=False)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class ContributionFacts(Record):
+    """What one holder brought: its name, n where it is known, its budget, and its release."""
+
+    holder: Name
+    n: float | None
+    epsilon: float
+    delta: float
+    release: str
+    created: str
+    simulated: bool
+
+
+class PooledFacts(Record):
+    """Estimates for all holders' rows together, in scaled units."""
+
+    rows: float
+    gram: Matrix
+    noise_variance: float
+    sampling: Matrix
+
+
+class StudentFacts(Record):
+    """A Student law, or a point where it has no scale; without degrees it is normal."""
+
+    location: Vector
+    scale: Matrix | None
+    degrees: float | None
+    noise_variance: float
+
+
+class DifferingFacts(Record):
+    """How far holders differ, beside the parts of a mixture."""
+
+    spreads: Matrix
+    locations: Matrix
+    covariances: Annotated[tuple[Matrix, ...], Field(strict=False)]
+    within: Matrix
+    ratios: Vector
+    told: Annotated[tuple[bool, ...], Field(strict=False)]
+    constant: Annotated[tuple[bool, ...], Field(strict=False)]
+    alone: bool
+    outlying: Annotated[tuple[Count, ...], Field(strict=False)]
+
+
+class MixtureFacts(Record):
+    """A mixture of normal laws."""
+
+    weights: Vector
+    locations: Matrix
+    scales: Annotated[tuple[Matrix, ...], Field(strict=False)]
+    noise_variances: Vector
+    warning: str
+    unshrunk: float
+    differing: DifferingFacts | None = None
+    disagreement: float = 0.0  # of files written before each coefficient had its own spread
+
+
+class PosteriorFacts(Record):
+    """The whole metadata; exactly one of closed_form, mixture and chains is there."""
+
+    version: Literal[1]
+    study: Study
+    method: str
+    contributions: Annotated[tuple[ContributionFacts, ...], Field(strict=False)]
+    caveat: str
+    seed: int | None
+    warmup: Count | None
+    options: str
+    software: str
+    pooled: PooledFacts | None
+    closed_form: StudentFacts | None = None
+    mixture: MixtureFacts | None = None
+    chains: Count | None = None
+    acceptance: dict[str, Vector] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        laws = (self.closed_form, self.mixture, self.chains)
+        must(sum(law is not None for law in laws) == 1, "a posterior must have exactly one law")
+        must(
+            (self.chains is None) == (self.acceptance is None),
+            "chains and acceptance go together",
+        )
+        return self

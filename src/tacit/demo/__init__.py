@@ -1,0 +1,1 @@
+"""Stories that `tacit demo` tells: who holds what, and on what terms."""

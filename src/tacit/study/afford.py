@@ -1,0 +1,81 @@
+r"""The row radius that a study's planned rows can afford: noise² and bias² together made least.
+
+Let the radius be R = √s·R₁, with R₁ the usual row and s ≥ 1. Noise on X'X grows like R², and is to
+be compared with what planned rows hold along one of d directions, N·R₁²/d: their ratio is k·s with
+
+k = d · (sd of the noise on X'X at R = 1) / N,        N² = Σ n_j²,
+
+since the noise of J releases adds up in squares. Bias comes from rows that are longer than R and
+so count for less. It falls with s and is gone once no row is longer, at s = Λ = (longest row /
+R₁)². On public tables (`benchmarks/real_tables.py`) the share of explainable variance that it
+costs falls about like s⁻², and faster near Λ, where rows are rare. So s minimises
+
+(25·k·s)² + (1 − s/Λ)⁶ / s²        over 1 ≤ s ≤ Λ,
+
+a sum of two convex functions, one rising and one falling. Small studies keep s = 1; as k → 0 the
+radius goes to the longest row and the estimate to least squares; between them R grows like
+k^(−1/4). The constant 25 and the power 6 are those that lost least on the tables, over ε from 1 to
+100 and three ways to state ranges; half or twice as much costs a few per cent.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from tacit.privacy.gaussian import mu_of
+from tacit.privacy.sensitivity import Weights, sensitivity
+from tacit.study.form import NEAR_SPHERE
+
+if TYPE_CHECKING:
+    from tacit.study.study import Study
+
+NOISE_COST = 25.0
+"""How much noise costs against bias, from public tables."""
+TAIL = 6
+"""How fast bias vanishes towards the longest row."""
+NEARLY_LONGEST = 0.95
+"""Share of the longest row from which no row is shrunk at all."""
+HALVINGS = 60
+
+
+def affordable(noise: float, longest: float) -> float:
+    """The s between 1 and `longest` = Λ that is best at k = `noise`.
+
+    It has few digits, so that every machine finds the same.
+    """
+    if longest <= 1:
+        return longest
+    low = 1.0
+    high = longest
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _slope(middle, noise, longest) < 0:
+            low = middle
+        else:
+            high = middle
+    return longest if low > NEARLY_LONGEST**2 * longest else round(low, 3)
+
+
+def _slope(s: float, noise: float, longest: float) -> float:
+    """Derivative of the cost."""
+    bias = (1 - s / longest) ** TAIL / s**2
+    return 2 * (NOISE_COST * noise) ** 2 * s - bias * (TAIL / (longest - s) + 2 / s)
+
+
+def affordable_radius(study: "Study") -> float:
+    """The radius that noise and bias make best for a study's planned rows."""
+    least = study.usual_row * (1.0 if study.is_anchored else NEAR_SPHERE)
+    most = (study.longest_row / least) ** 2
+    square = affordable(study.d * _planned_noise(study), most)
+    radius = study.longest_row if square >= most else least * math.sqrt(square)
+    return min(radius, study.most_entry) if study.widest > study.most_entry else radius
+
+
+def _planned_noise(study: "Study") -> float:
+    """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh."""
+    epsilon = study.epsilon if study.scales_share is None else study.stages[1]
+    one_row = sensitivity(1.0, 1.0, Weights(1.0), study.relation, study.release.average)
+    noise = one_row / mu_of(epsilon, study.delta)
+    if study.secure_sum is None:
+        return noise / math.hypot(*study.planned_rows)
+    shares = len(study.secure_sum.holders) / study.secure_sum.covering
+    return noise * math.sqrt(shares) / sum(study.planned_rows)

@@ -1,0 +1,49 @@
+"""Evidence of holders that differ, drawn from the law that the model states, for its tests."""
+
+import numpy as np
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.noise_aware.spreads import DEGREES, MOST, SCALE
+
+
+def draw_spreads(rng: np.random.Generator, d: int) -> np.ndarray:
+    """τ from its prior: 0 with probability 1 − π, π uniform, else half-Student."""
+    share = rng.uniform()
+    tau = np.minimum(SCALE * np.abs(rng.standard_t(DEGREES, size=d)), MOST)
+    return np.where(rng.uniform(size=d) < share, tau, 0.0)
+
+
+def simulated(
+    rng: np.random.Generator,
+    tau: np.ndarray,
+    *,
+    holders: int,
+    rows: int | np.ndarray,
+    noise: float,
+    sigma: float = 0.25,
+) -> tuple[np.ndarray, np.ndarray, Evidence]:
+    """θ, every θ_j and the evidence; an intercept and features of sd 0.5."""
+    d = len(tau)
+    theta = 0.2 * rng.normal(size=d)
+    own = theta + tau * rng.normal(size=(holders, d))
+    counts = np.broadcast_to(rows, holders)
+    parts = []
+    for n, coefficients in zip(counts.tolist(), own, strict=True):
+        x = np.column_stack([np.ones(n), 0.5 * rng.normal(size=(n, d - 1))])
+        y = x @ coefficients + sigma * rng.normal(size=n)
+        parts.append((x.T @ x, x.T @ y, y @ y))
+    grams, moments, squares = (np.array(part) for part in zip(*parts, strict=True))
+    full = rng.normal(size=grams.shape)
+    sd = np.full(holders, noise)
+    evidence = Evidence(
+        grams=grams + noise * (full + full.swapaxes(1, 2)) / 2,
+        moments=moments + noise / 2 * rng.normal(size=moments.shape),
+        gram_sd=sd,
+        off_diagonal_sd=sd / np.sqrt(2),
+        moment_sd=sd / 2,
+        counts=counts.astype(float),
+        squares=squares + noise / 2 * rng.normal(size=holders),
+        square_sd=sd / 2,
+        intercept=True,
+    )
+    return theta, own, evidence

@@ -1,0 +1,99 @@
+"""Sentences on single columns, and what the coefficients are coefficients of.
+
+Covers `tacit.analyst.cautions`, `tacit.analyst.posterior.estimand`,
+`tacit.analyst.methods.noise_aware.verdict`.
+"""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.analyst.posterior.posterior import Posterior
+from tacit.simulation import simulate
+
+
+def study_of(*, wide: float = 1.0, epsilon: float = 3.0, **fields: object) -> tacit.Study:
+    """Two features in [−1, 1]; the second's public range is `wide` times that."""
+    features = [{"name": "age", "range": [-1, 1]}, {"name": "dose", "range": [-wide, wide]}]
+    document = {"name": "cautions", "epsilon": epsilon, "delta": 1e-6, "features": features}
+    return tacit.Study.from_document(
+        document | {"response": {"name": "y", "range": [-2, 2]}} | fields
+    )
+
+
+def table(rng: np.random.Generator, rows: int, dose: float | None = None) -> dict[str, np.ndarray]:
+    age = rng.uniform(-1, 1, rows)
+    dosed = rng.uniform(-1, 1, rows) if dose is None else np.full(rows, dose)
+    return {"age": age, "dose": dosed, "y": 0.5 * age + 0.5 * dosed + 0.3 * rng.normal(size=rows)}
+
+
+def fitted(study: tacit.Study, *tables: dict[str, np.ndarray]) -> Posterior:
+    rng = np.random.default_rng(0)
+    releases = [simulate(study, rows, rng, holder=f"h{k}") for k, rows in enumerate(tables)]
+    return tacit.fit(tacit.collect(releases, allow_simulated=True))
+
+
+def test_a_good_study_has_no_caution():
+    posterior = fitted(study_of(), table(np.random.default_rng(1), 20_000))
+    assert posterior.summary().caveat == ""
+
+
+def test_a_feature_whose_spread_the_noise_hides_is_named():
+    posterior = fitted(study_of(wide=100.0), table(np.random.default_rng(2), 20_000))
+    caveat = posterior.summary().caveat
+    assert "hides how far 'dose' vary" in caveat
+    assert "typical" in caveat
+    assert "'age'" not in caveat
+    assert posterior.summary().to_dict()["caveat"] == caveat
+
+
+def test_a_column_constant_within_each_holder_is_named():
+    rng = np.random.default_rng(3)
+    tables = [table(rng, 10_000, dose) for dose in (-0.9, 0.1, 0.8)]
+    caveat = fitted(study_of(), *tables).summary().caveat
+    assert "Within holders 'dose' hardly vary" in caveat
+    assert "Within holders" not in fitted(study_of(), table(rng, 10_000)).summary().caveat
+
+
+def test_an_interval_that_is_the_priors_is_named():
+    """A third feature equal to the first but for a little: their contrast is hardly told."""
+    features = [{"name": name, "range": [-1, 1]} for name in ("age", "dose", "copy")]
+    study = study_of(epsilon=0.3, features=features)
+    rng = np.random.default_rng(4)
+    rows = table(rng, 8_000)
+    rows["copy"] = np.clip(rows["age"] + 0.01 * rng.normal(size=8_000), -1, 1)
+    caveat = fitted(study, rows).summary().caveat
+    assert "beforehand" in caveat
+    assert "'dose'" not in caveat
+
+
+@pytest.mark.parametrize("method", ["exact-fixed-s", "fixed-s-fast"])
+def test_cautions_hold_for_every_method(method):
+    study = study_of(wide=100.0)
+    rng = np.random.default_rng(2)
+    release = simulate(study, table(rng, 20_000), rng, holder="h")
+    posterior = tacit.fit(tacit.collect([release], allow_simulated=True), method)
+    assert "hides how far 'dose' vary" in posterior.summary().caveat
+
+
+def test_the_estimand_is_told_in_words():
+    rng = np.random.default_rng(5)
+    rows = table(rng, 20_000)
+    shrunk = fitted(study_of(release={"row_radius": 1.0}), rows).summary()
+    assert "count for less" in shrunk.estimand
+    x = np.column_stack([np.ones(20_000), rows["age"], rows["dose"]])
+    weight = float(np.mean(1 / np.sum(x**2, axis=1)))
+    assert f"on average {weight:.2g} of" in shrunk.estimand
+    whole = fitted(study_of(release={"row_radius": 5.0}), rows).summary()
+    assert whole.estimand.endswith("rows as they are.")
+    assert whole.to_dict()["estimand"] in str(whole)
+    bare = fitted(study_of(intercept=False), rows).summary()
+    assert "not told without an intercept" in bare.estimand
+
+
+def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not():
+    rng = np.random.default_rng(6)
+    few = fitted(study_of(epsilon=0.3), table(rng, 100)).summary()
+    assert "too little to learn most coefficients" in few.caveat
+    nothing = table(rng, 20_000) | {"y": 0.3 * rng.normal(size=20_000)}
+    assert "too little" not in fitted(study_of(), nothing).summary().caveat

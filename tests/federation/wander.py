@@ -1,0 +1,116 @@
+"""Random histories of a secure sum under a malicious server: any order, and more holders."""
+
+import json
+import random
+from dataclasses import dataclass
+
+from adversary import SESSION, Adversary, Memory, Question, answered, violation
+
+from tacit.federation.wire import ROUNDS
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What one random history likes: so that holders are often told things that go together."""
+
+    faults: float
+    tricks: float
+    surprise: float
+    sharers: tuple
+    """Whose shares a holder is told of, first, then, and then again."""
+    survivors: dict
+    """Who is said to have stayed, to each honest holder."""
+
+    @classmethod
+    def of(cls, rng, case, **fixed):
+        def some():
+            return tuple(rng.sample(case.names, rng.randint(case.least, case.holders)))
+
+        likes = {
+            "faults": rng.choice((0.0, 0.4, 0.5)),
+            "tricks": rng.choice((0.0, 0.5, 1.0)),
+            "surprise": rng.choice((0.0, 0.0, 0.02, 0.2)),
+            "sharers": (case.names, some(), some()),
+            "survivors": cls.stories(rng, case, some),
+        }
+        return cls(**(likes | fixed))
+
+    @staticmethod
+    def stories(rng, case, some):
+        """Mostly one story for all; in some histories others for some or all."""
+        common = some()
+        other = rng.choice((0.0, 0.0, 0.0, 0.5))
+        return {name: some() if rng.random() < other else common for name in case.honest}
+
+
+def wander(case, seed, steps, **fixed):
+    """One random history of two sessions; returns a violation, or None, and how many sums came."""
+    rng = random.Random(seed)  # noqa: S311 - a test's choices
+    habits = Habits.of(rng, case, **fixed)
+    adversaries = [Adversary(case, session) for session in (SESSION, "bb" * 16)]
+    memories = dict.fromkeys(case.honest, Memory())
+    asked = []
+    for _ in range(steps):
+        adversary = rng.choices(adversaries, [1, habits.surprise])[0]
+        name, round_ = _whom(rng, adversary, habits)
+        chosen = habits.sharers[asked.count((name, round_)) % len(habits.sharers)]
+        asked.append((name, round_))
+        if rng.random() < habits.surprise:
+            chosen = rng.sample(case.names, rng.randint(0, case.holders))
+        if round_ == "unmask":
+            payload = _random_signatures(rng, adversary, memories[name], habits)
+        else:
+            payload = _random_payload(rng, adversary, asked[-1], habits, set(chosen))
+        fault = rng.choice(case.faults) if rng.random() < habits.faults else None
+        text = json.dumps(payload, sort_keys=True)
+        question = Question(adversary.session, round_, text, fault)
+        memories[name], answer = answered.__wrapped__(case, name, memories[name], question)
+        if answer is not None:
+            known = adversary.answers.setdefault((name, round_), answer)
+            if known != answer:
+                return f"{name} gave two answers to round {round_!r}", 0
+    unmasked = [adversary.knowledge().sums() for adversary in adversaries]
+    reasons = [violation(case, sums) for sums in unmasked]
+    return next((reason for reason in reasons if reason), None), sum(map(bool, unmasked))
+
+
+def _whom(rng, adversary, habits):
+    """A holder and a round to ask it for: mostly who is furthest behind; sometimes any."""
+    honest = adversary.case.honest
+    if rng.random() < habits.surprise:
+        return rng.choice(honest), rng.choice(ROUNDS)
+    answers = adversary.answers
+    for round_ in ROUNDS:
+        late = [name for name in honest if (name, round_) not in answers]
+        if round_ in {"agree", "unmask"}:
+            late = [name for name in late if name in habits.survivors[name]]
+        if late and rng.random() < 0.97:
+            return rng.choice(late), round_
+    return rng.choice(honest), rng.choice(ROUNDS)
+
+
+def _random_payload(rng, adversary, asked, habits, chosen):
+    """Something that could be sent: mostly well formed, and of a set that this history likes."""
+    case = adversary.case
+    name, round_ = asked
+    others = sorted(chosen - {name})
+    if round_ == "keys":
+        return {}
+    if round_ == "shares":
+        tricks = adversary.tricks() if rng.random() < habits.tricks else ["fresh"]
+        whom = case.names if rng.random() < 0.8 else [*others, name]
+        return adversary.shares_payload(whom, {c: rng.choice(tricks) for c in case.colluders})
+    if round_ == "masked":
+        sealed = {other: adversary.masked_payload(name, [other]) for other in others}
+        return {other: told[other] for other, told in sealed.items() if told}
+    stayed = chosen if rng.random() < habits.surprise else set(habits.survivors[name])
+    return {"survivors": adversary.vectors(sorted(stayed | {name}))}
+
+
+def _random_signatures(rng, adversary, memory, habits):
+    """Most of the signatures there are, and colluders' on what the holder itself signed."""
+    state = json.loads(dict(memory.sessions).get(adversary.session, "{}"))
+    sharers = state.get("held") or habits.sharers[0]
+    vectors = state.get("vectors") or adversary.vectors(adversary.case.names)
+    signed = adversary.unmask_payload(sharers, vectors)
+    return {who: text for who, text in signed.items() if rng.random() >= habits.surprise}
