@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 
-.PHONY: demo test coverage lint pins bench paper docs audit calibrate clean
+.PHONY: demo test coverage lint pins bench paper docs audit calibrate proofs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -42,6 +42,12 @@ audit: $(READY)
 
 calibrate: $(READY)
 	$(BIN)/pytest -m slow tests/analyst
+
+# Needs Coq (Debian: apt-get install coq). Compiles the proofs from nothing, prints what each theorem rests on,
+# has a second checker read them, and compares the program with them; then shows that wrong constants fail.
+proofs: $(READY)
+	$(BIN)/python proofs/check.py --kernel
+	$(BIN)/pytest -n 2 --dist loadgroup tests/proofs
 
 # Every benchmark with its bars; what it printed is kept in benchmarks/results. DATA=folder with the UCI files adds accuracy.py.
 bench: $(READY)

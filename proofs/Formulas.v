@@ -3,8 +3,7 @@
 
     At the real numbers they are the bounds that the theorems are about. At the rational numbers Coq
     itself evaluates them, and [Bridge.v] proves that both are the same number; tests/proofs
-    compares
-    those values with what the program returns. *)
+    compares those values with what the program returns. *)
 
 Require Import Reals QArith ZArith.
 

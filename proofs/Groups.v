@@ -61,8 +61,7 @@ Proof.
   unfold Rsqr in *. lra.
 Qed.
 
-(** Exchange of p for p' among others that sum to q, ‖q‖ ≤ K: the outer product moves by at most 4K.
-    *)
+(** Exchange of p for p' among others that sum to q, ‖q‖ ≤ K: the outer product moves by 4K. *)
 Lemma exchange_outer K q p p' :
   1 <= K -> dot d q q <= K * K -> dot d p p <= 1 -> dot d p' p' <= 1 ->
   outer (fun i => q i + p i) (fun i => q i + p' i) <= Rsqr (4 * K).

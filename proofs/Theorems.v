@@ -9,8 +9,7 @@ Local Open Scope R_scope.
 (** * Rows
 
     Neighbouring tables of legal rows, under either relation, with any weights: X'X, X'y, y'y, n,
-    and
-    the smallest eigenvalue as a solver returns it. *)
+    and the smallest eigenvalue as a solver returns it. *)
 Theorem sensitivity_of_rows (rel : relation) (d : nat) (X Y : R) (p : weights reals)
   (D D' : list row) (l l' : R) :
   0 < X -> 0 < Y -> (forall r, In r D \/ In r D' -> legal d X Y r) -> neighbours rel D D' ->

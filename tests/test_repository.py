@@ -69,7 +69,7 @@ def test_workflows_run_what_is_run_here():
     assert {job["python"] for job in jobs if job["what"] == "wheel"} == {"3.11", "3.12", "3.13"}
     for job in jobs:
         assert f"\n  {job['what']})\n" in script
-    assert {"all", "alone", "wheel", "lowest"} == {job["what"] for job in jobs}
+    assert {"all", "alone", "wheel", "proofs", "lowest"} == {job["what"] for job in jobs}
 
 
 def test_the_script_of_continuous_integration_refuses_what_it_does_not_know():

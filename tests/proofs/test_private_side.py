@@ -56,11 +56,7 @@ def test_the_multiplier_is_on_the_private_side(size):
 
 def test_noise_that_is_a_billionth_too_small_is_noticed(monkeypatch):
     monkeypatch.setattr(gaussian, "_SAFETY", -1e-9)
-    mu_of.cache_clear()
-    try:
-        assert len(exceeded(grid(25, 16))) == 25 * 16
-    finally:
-        mu_of.cache_clear()
+    assert exceeded(grid(25, 16)) == grid(25, 16)
 
 
 @pytest.mark.parametrize("size", [(13, 8), pytest.param((101, 51), marks=pytest.mark.slow)])
