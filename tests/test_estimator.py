@@ -96,6 +96,7 @@ CHECKED = [
 ]
 COMPARE_FITS = {
     "check_fit_idempotent",
+    "check_pipeline_consistency",
     "check_regressor_data_not_an_array",
     "check_regressors_int",
     "check_supervised_y_2d",
