@@ -84,7 +84,7 @@ def _only_quiet(
 
 
 @functools.cache
-def _quiet_option() -> Any:  # noqa: ANN401 - typer's own class, whose place changes with its version
+def _quiet_option() -> Any:  # noqa: ANN401 - typer's own class, which moves
     probe = typer.Typer(add_completion=False)
     probe.command()(_only_quiet)
     options = typer.main.get_command(probe).params
@@ -124,7 +124,10 @@ def confirmed(ledger: "Ledger", dataset: str) -> bool:
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """What is printed goes nowhere; errors are still told."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
         yield
 
 

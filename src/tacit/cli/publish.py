@@ -116,7 +116,12 @@ def publish(
     _tell(release, out, book, paying, as_json=as_json)
 
 
-def _published(study: Path, asked: Asked, stage: str, **purpose: Any) -> "Published":  # noqa: ANN401
+def _published(
+    study: Path,
+    asked: Asked,
+    stage: str,
+    **purpose: Any,  # noqa: ANN401
+) -> "Published":
     """Read, charge, perturb: what `publish` of the library does for the stage that is asked for."""
     from tacit.holder.publish import publish as publish_statistics
     from tacit.holder.scales import publish_scales

@@ -6,6 +6,9 @@ from typing import Protocol
 
 from tacit.errors import BudgetError, LedgerError
 
+MOST_NAMED = 3
+"""Data sets that a refusal names."""
+
 
 class Spent(Protocol):
     """What a refusal tells of an account."""
@@ -41,7 +44,9 @@ def repeated(dataset: str, number: int) -> LedgerError:
 
 def unknown_dataset(dataset: str, names: Sequence[str]) -> LedgerError:
     """A name that the ledger does not know, beside others."""
-    known = ", ".join(repr(name) for name in names[:3]) + (", …" if len(names) > 3 else "")  # noqa: PLR2004
+    known = ", ".join(map(repr, names[:MOST_NAMED]))
+    if len(names) > MOST_NAMED:
+        known += ", …"
     return LedgerError(
         f"this ledger knows the data set {known}, not {dataset!r}: nothing was paid; "
         "use that name, or say `new_dataset` if the rows are of other persons"

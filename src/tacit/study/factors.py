@@ -106,9 +106,10 @@ def _is_truth(node: Node) -> bool:
 
 def _degree(node: Node = Number("1")) -> int | None:  # noqa: B008 - frozen
     """A whole number from 1 to the highest degree."""
-    if not isinstance(node, Number) or not node.text.isdigit() or len(node.text) > 2:  # noqa: PLR2004
+    if not isinstance(node, Number) or not node.text.isdigit():
         return None
-    return int(node.text) if 1 <= int(node.text) <= MOST_DEGREE else None
+    degree = int(node.text[:3])  # however long the text is: three digits are too many already
+    return degree if 1 <= degree <= MOST_DEGREE else None
 
 
 def _is_numeric(factor: Factor, features: Features) -> bool:

@@ -127,7 +127,7 @@ def double_precision() -> AbstractContextManager[object]:
     """Context in which jax computes in float64; the user's own setting returns afterwards."""
     older = not hasattr(jax, "enable_x64")
     home: Any = import_module("jax.experimental") if older else jax
-    context: AbstractContextManager[object] = home.enable_x64(True)  # noqa: FBT003 - its own signature
+    context: AbstractContextManager[object] = home.enable_x64(True)  # noqa: FBT003 - its own
     return context
 
 
@@ -171,7 +171,7 @@ def advance(
     moments = first + jnp.arange(len(gain))
     step_keys = jax.vmap(jax.vmap(random.fold_in, (0, None)), (None, 0))(keys, moments)
 
-    def iteration(states: Any, now: tuple[jax.Array, jax.Array]) -> tuple[Any, Any]:  # noqa: ANN401 - any pytree
+    def iteration(states: Any, now: tuple[jax.Array, jax.Array]) -> tuple[Any, Any]:  # noqa: ANN401
         states, info = jax.vmap(kernel.step, (0, 0, None, None))(now[0], states, problem, now[1])
         return states, (states.theta, states.noise_variance, info.acceptance)
 

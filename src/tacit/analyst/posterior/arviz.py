@@ -10,7 +10,7 @@ from tacit.analyst.posterior.posterior import Posterior, UnitsName
 from tacit.errors import PosteriorError
 
 
-def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> Any:  # noqa: ANN401 - by version
+def to_arviz(posterior: Posterior, units: UnitsName, draws: int) -> Any:  # noqa: ANN401 - versions
     """A `posterior` group with `coefficient` by name, and `residual_sd`.
 
     Of the kind that `import arviz` works with where that is installed, else a DataTree.

@@ -5,10 +5,10 @@ scaled model ỹ = θ₀ + Σθ_k x̃_k says
 
     y = [c_y + h_y(θ₀ − Σ θ_k c_k/h_k)] + Σ (h_y θ_k/h_k) x_k,
 
-and a term, a product of polynomials in such x̃, expands likewise into powers and products of the x_k
-(expansion.py): with x̃ = Σ A_ik X_i for the user's own columns X, their coefficients are h_y A θ.
-What the study does not estimate but its centring implies, such as a constant without an intercept,
-is named so.
+and a term, a product of polynomials in such x̃, expands likewise into powers and products of the
+x_k (expansion.py): with x̃ = Σ A_ik X_i for the user's own columns X, their coefficients are
+h_y A θ. What the study does not estimate but its centring implies, such as a constant without an
+intercept, is named so.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 r"""The likelihood of one τ_k, the other τ held, for all its values at once.
 
-Per holder, C_j = F_j'V_j⁻¹F_j with F_j = [S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], in the study's columns. A
-change of τ_k² by δ adds δ s s' to V_j, s the k-th column of S̄_j, so by Sherman and Morrison
+Per holder, C_j = F_j'V_j⁻¹F_j with F_j = [S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], in the study's columns.
+A change of τ_k² by δ adds δ s s' to V_j, s the k-th column of S̄_j, so by Sherman and Morrison
 
     C_j → C_j − w_j C_j[:, k] C_j[k, :],    w_j = δ/(1 + δ C_j[k, k]).
 
