@@ -1,7 +1,12 @@
 """What all tests share."""
 
-import pytest
+import sys
 
+import pytest
+from house import ROWS
+
+from tacit.cli import main
+from tacit.demo.hospitals import STUDY
 from tacit.privacy.gaussian import mu_of
 
 
@@ -11,3 +16,32 @@ def nothing_remembered():
     mu_of.cache_clear()
     yield
     mu_of.cache_clear()
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A holder's working folder, with a study, a table and a ledger of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TACIT_LEDGER", str(tmp_path / "ledger.db"))
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "table.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def tacit(house, monkeypatch, capsys):  # noqa: ARG001
+    """Run the command in this process: gives its exit code, output and error output."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return run
