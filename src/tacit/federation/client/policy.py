@@ -124,7 +124,7 @@ class Policy(Record):
 
     def objection(self, study: Study) -> Reason:
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
-        asked = {study.response.name, *(feature.name for feature in study.features)}
+        asked = set(study.table_names)
         objections = {
             Reason.TWO_STAGES: study.scales_share is not None,
             Reason.STUDY: self.studies is not None
@@ -159,7 +159,11 @@ def telling(study: Study) -> list[str]:
         for feature in study.features
         if feature.levels is not None and feature.other is None
     ]
-    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
+    if study.missing == "refuse":
+        reasons.append("a missing value")
+    if study.person is not None and study.missing_person == "refuse":
+        reasons.append(f"a row without its person, {study.person!r}")
+    return reasons
 
 
 def _names(pattern: str, study: Study) -> bool:
