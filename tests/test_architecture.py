@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "errors": set(),
     "records": set(),
     "html": set(),
+    "page": {"page"},
     "limits": set(),
     "files": {"errors"},
     "privacy": {"privacy", "errors", "records"},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},
     "holder": DOCUMENTS | {"rows", "holder"},
-    "analyst": DOCUMENTS | {"rows", "analyst"},
+    "analyst": DOCUMENTS | {"rows", "analyst", "page"},
 }
 OUTSIDE = {
     *("os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess"),
