@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},
-    "holder": DOCUMENTS | {"rows", "holder"},
+    "holder": DOCUMENTS | {"rows", "holder", "page"},
     "analyst": DOCUMENTS | {"rows", "analyst", "page"},
 }
 OUTSIDE = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Json, StudyFile
+from tacit.cli.options import Dataset, Json, LedgerFile, StudyFile
 from tacit.errors import StudyError
 
 if TYPE_CHECKING:
@@ -74,6 +74,49 @@ def check(study: StudyFile, *, as_json: Json = False) -> None:
 
     agreement = Study.load(study)
     typer.echo(json.dumps(_facts(agreement)) if as_json else words(agreement))
+
+
+@app.command()
+def dossier(
+    study: StudyFile,
+    out: Annotated[
+        Path, typer.Option(help="Where to write: this name with .html, .md and .json at its end.")
+    ] = Path("dossier"),
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    curator: Annotated[str | None, typer.Option(help="Who holds the rows.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the study is for.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Write what an ethics board or data-protection officer asks for, from study and ledger.
+
+    Three files: a page to print, the same as Markdown, and an entry for a registry of deployments
+    as JSON. They tell the guarantee in words and figures, what was spent so far, the mechanism and
+    its proofs, who is trusted, and what is not covered, in the order of NIST SP 800-226. Nothing in
+    them depends on a row.
+
+    Example: `tacit study dossier study.toml --out length-of-stay`
+    """
+    from tacit.files import refuse_overwriting, refuse_unwritable
+    from tacit.holder.dossier import dossier_of, write_dossier
+    from tacit.holder.ledger import Ledger, default_path
+    from tacit.study import Study
+
+    book = Ledger(ledger or default_path())
+    for ending in (".html", ".md", ".json"):
+        place = out.with_name(out.name + ending)
+        refuse_unwritable(place)
+        refuse_overwriting(place, [study, book.path])
+    agreement = Study.load(study)
+    written = write_dossier(
+        dossier_of(agreement, book, dataset, curator=curator, purpose=purpose), out
+    )
+    if as_json:
+        typer.echo(json.dumps({"study": agreement.hash, "files": list(map(str, written))}))
+        return
+    for path in written:
+        typer.echo(str(path))
 
 
 def _facts(study: "Study") -> dict[str, Any]:

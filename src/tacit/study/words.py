@@ -76,6 +76,14 @@ def best_guess(mu: float) -> float:
     return float(ndtr(mu / 2))
 
 
+def unit(study: Study) -> str:
+    """Whom the guarantee protects."""
+    return (
+        "the unit that is protected is one row of the table: a person where each person has one "
+        f"row, and the agreement of study {study.name!r} takes that for granted"
+    )
+
+
 def neighbours(study: Study) -> str:
     """What the guarantee makes hard to notice."""
     return {
@@ -136,6 +144,19 @@ def missing(study: Study) -> str:
             "a table with missing values is refused; that it was refused may be seen by others"
         ),
     }[study.missing]
+
+
+def telling(study: Study) -> list[str]:
+    """Everything for which this study could be refused because of what rows say; mostly nothing.
+
+    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
+    """
+    reasons = [
+        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
+        for feature in study.features
+        if feature.levels is not None and feature.other is None
+    ]
+    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
 
 
 def attack(mu: float) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tacit.analyst.report.findings import findings, in_short, outlook, privacy_p
 from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied
 from tacit.files import write_whole
-from tacit.page.markup import Html, html, join
+from tacit.page.markup import Html, html, join, stylesheet
 from tacit.page.numbers import listed
 
 CONTENTS = {
@@ -52,7 +52,7 @@ def report(posterior: Posterior, probability: float = 0.9) -> str:
     here = {name: text for name, text in sections.items() if text}
     return html(
         _file("page.html"),
-        style=Html(_file("style.css")),
+        style=stylesheet(),
         title=_title(posterior),
         study=posterior.study.name,
         standfirst=_standfirst(posterior),
