@@ -8,6 +8,8 @@ database counts by itself (`Table.by_person`).
 """
 
 import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -66,16 +68,24 @@ def counted_alone(batch: pa.RecordBatch, person: str) -> pa.RecordBatch:
     return roll.counted(batch, person)
 
 
-def repeats(batch: pa.RecordBatch | pa.Table, column: str) -> tuple[int, int]:
-    """How many different values a column has, and in how many rows: fewer than rows repeat."""
-    table = pa.table(batch.columns, schema=batch.schema)
+@dataclass(frozen=True)
+class Repeats:
+    """How often the values of a column come back: those there are, and those with several rows."""
+
+    persons: int
+    repeated: int
+    most_rows: int
+
+
+def repeats(batches: Iterable[pa.RecordBatch], column: str) -> Repeats:
+    """How often a column's values come back, over batches of any number; missing ones are left out.
+
+    It tells of rows, and so is for the holder's own eyes.
+    """
     roll = Roll()
-    rows = 0
-    for piece in table.select([column]).to_batches():
-        ids = ids_of(piece, column)
-        rows += len(ids) - ids.null_count
-        roll.add(ids)
-    return roll.persons, rows
+    for batch in batches:
+        roll.add(ids_of(batch, column))
+    return roll.repeats()
 
 
 class Roll:
@@ -104,6 +114,11 @@ class Roll:
         high, low = self._bits(ids.drop_null())
         self._reserve(len(high))
         np.add.at(self._rows, self._slots(high, low, take=True), 1)
+
+    def repeats(self) -> Repeats:
+        """What was counted."""
+        repeated = int(np.count_nonzero(self._rows > 1))
+        return Repeats(self.persons, repeated, int(self._rows.max(initial=0)))
 
     def _reserve(self, more: int) -> None:
         """Make room for so many persons, should all of them be new."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.rows.drivers import rewritten
 from tacit.rows.objects import texts_of
+from tacit.rows.reading import Reading
 from tacit.rows.text import Dialect, text_at
 from tacit.study import Study
 
@@ -40,11 +41,13 @@ class Table:
 
     `by_person` gives them for a column's name with `ROWS` and `ONE` beside them, counted where the
     rows lie; without it the holder counts (holder/persons.py).
+    `readings` says how each file is written, as far as that was found out.
     """
 
     batches: Callable[[], Batches]
     rows: int | None = None
     by_person: Callable[[str], Batches] | None = None
+    readings: Callable[[], tuple[Reading, ...]] = tuple
 
 
 def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
