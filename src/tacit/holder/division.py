@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.rows.arrow import numbers_of
 from tacit.rows.design import Block
 from tacit.rows.table import ONE, ROWS
 from tacit.study import Study
@@ -35,10 +36,11 @@ class Division:
 
     def rows_of(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """How many rows each row's person has; without a person it is alone, or refused."""
-        column = batch.column(ROWS)
-        if column.null_count and self._refuses:
+        rows = numbers_of(batch, ROWS)
+        missing = np.isnan(rows)
+        if self._refuses and missing.any():
             refuse_missing_person()
-        rows: NDArray[np.float64] = column.fill_null(1).to_numpy().astype(float)
+        rows = np.where(missing, 1.0, rows)
         if rows.min(initial=1.0) < 1:
             raise TableError(
                 "the table's rows cannot be counted: each person must have one at least"
@@ -73,8 +75,9 @@ class Division:
 
 def persons_in(batch: pa.RecordBatch) -> int:
     """Persons whose marked row is in the batch, and rows without a person."""
-    marked = int(np.count_nonzero(batch.column(ONE)))
-    return marked + int(batch.column(ROWS).null_count)
+    marked = numbers_of(batch, ONE) == 1
+    missing = np.isnan(numbers_of(batch, ROWS))
+    return int(np.count_nonzero(marked) + np.count_nonzero(missing))
 
 
 def refuse_missing_person() -> NoReturn:

@@ -43,7 +43,7 @@ def batches_of(study: Study, source: object) -> Batches:
     if study.person is None:
         return table.batches()
     if table.by_person is not None:
-        return table.by_person(study.person)
+        return table.by_person(study)
     # Of files, the first reading takes one column alone.
     ids = table_of(source, study, [study.person]) if paths_of(source) else table
     return _second_reading(ids, table, study.person)
@@ -88,6 +88,42 @@ def repeats(batches: Iterable[pa.RecordBatch], column: str) -> Repeats:
     return roll.repeats()
 
 
+class Scrambler:
+    """A random function from ids to 127 bits, with a secret key of its own."""
+
+    def __init__(self) -> None:
+        words = MOST_LETTERS // WORD + 2
+        key = np.frombuffer(secrets.token_bytes(8 * LANES * words), np.uint64)
+        self._key = key.reshape(LANES, words)
+
+    def bits(self, ids: pa.Array) -> tuple[Bits, Bits]:
+        """Of each id: sums of its words, each times a secret number, modulo 2⁶⁴.
+
+        The upper half of each of four such sums counts (Lemire and Kaser 2014, "Multilinear"). The
+        last bit is 1.
+        """
+        lengths = pc.binary_length(ids)
+        count = -(-(pc.max(lengths).as_py() or 1) // WORD)
+        padded = pc.ascii_rpad(ids, width=count * WORD, padding="\0")
+        words = np.frombuffer(padded.buffers()[2] or bytes(WORD), np.uint32)
+        words = words[: count * len(ids)].reshape(len(ids), count)
+        columns = [
+            lengths.to_numpy(zero_copy_only=False).astype(np.uint64),
+            *words.T.astype(np.uint64),
+        ]
+        sums = [self._sum(key, columns) for key in self._key]
+        high = sums[0] & UPPER | sums[1] >> HALF
+        low = sums[2] & UPPER | sums[3] >> HALF
+        return high, low | np.uint64(1)
+
+    @staticmethod
+    def _sum(key: Bits, columns: list[Bits]) -> Bits:
+        total = np.full(len(columns[0]), key[0])
+        for factor, column in zip(key[1:], columns, strict=False):
+            total += factor * column
+        return total
+
+
 class Roll:
     """How many rows each person has: slots, of which an id's first bits say where to look first.
 
@@ -96,9 +132,7 @@ class Roll:
 
     def __init__(self) -> None:
         self.persons = 0
-        words = MOST_LETTERS // WORD + 2
-        key = np.frombuffer(secrets.token_bytes(8 * LANES * words), np.uint64)
-        self._key = key.reshape(LANES, words)
+        self._scrambler = Scrambler()
         self._clear(FEWEST_SLOTS)
         self._left = self._rows
 
@@ -111,7 +145,7 @@ class Roll:
 
     def add(self, ids: pa.Array) -> None:
         """Count one row for each id; a missing one is nobody's."""
-        high, low = self._bits(ids.drop_null())
+        high, low = self._scrambler.bits(ids.drop_null())
         self._reserve(len(high))
         np.add.at(self._rows, self._slots(high, low, take=True), 1)
 
@@ -171,7 +205,7 @@ class Roll:
         """
         ids = ids_of(batch, person)
         known = pc.is_valid(ids).to_numpy(zero_copy_only=False)
-        slots = self._slots(*self._bits(ids.drop_null()))
+        slots = self._slots(*self._scrambler.bits(ids.drop_null()))
         np.subtract.at(self._left, slots, 1)
         if self._left[slots].min(initial=0) < 0:
             refuse_changed()
@@ -191,34 +225,6 @@ class Roll:
         """Refuse a second reading with fewer rows than the first."""
         if self._left.any():
             refuse_changed()
-
-    # Ids.
-
-    def _bits(self, ids: pa.Array) -> tuple[Bits, Bits]:
-        """127 bits of each id: sums of its words, each times a secret number, modulo 2⁶⁴.
-
-        The upper half of each of four such sums counts (Lemire and Kaser 2014, "Multilinear").
-        """
-        lengths = pc.binary_length(ids)
-        count = -(-(pc.max(lengths).as_py() or 1) // WORD)
-        padded = pc.ascii_rpad(ids, width=count * WORD, padding="\0")
-        words = np.frombuffer(padded.buffers()[2] or bytes(WORD), np.uint32)
-        words = words[: count * len(ids)].reshape(len(ids), count)
-        columns = [
-            lengths.to_numpy(zero_copy_only=False).astype(np.uint64),
-            *words.T.astype(np.uint64),
-        ]
-        sums = [self._sum(key, columns) for key in self._key]
-        high = sums[0] & UPPER | sums[1] >> HALF
-        low = sums[2] & UPPER | sums[3] >> HALF
-        return high, low | np.uint64(1)
-
-    @staticmethod
-    def _sum(key: Bits, columns: list[Bits]) -> Bits:
-        total = np.full(len(columns[0]), key[0])
-        for factor, column in zip(key[1:], columns, strict=False):
-            total += factor * column
-        return total
 
 
 def refuse_changed() -> NoReturn:

@@ -101,11 +101,11 @@ def statistics_of(
             n += batch.num_rows if study.person is None else persons_in(batch)
             on_rows(batch.num_rows)
 
-    gram = _gram(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
+    gram = gram_of(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
     return Statistics(n, gram, size)
 
 
-def _gram(blocks: Iterable[Block], height: int) -> NDArray[Any]:
+def gram_of(blocks: Iterable[Block], height: int) -> NDArray[Any]:
     """Sum of products of every block with itself, in Python integers."""
     total: NDArray[Any] = np.zeros((height, height), dtype=object)
     partial = np.zeros((height, height), dtype=np.int64)

@@ -39,14 +39,14 @@ ONE = "tacit: one row of each person"
 class Table:
     """A source of record batches that hold the study's columns; `rows` where known beforehand.
 
-    `by_person` gives them for a column's name with `ROWS` and `ONE` beside them, counted where the
-    rows lie; without it the holder counts (holder/persons.py).
+    `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
+    the rows lie; without it the holder counts (holder/persons.py).
     `readings` says how each file is written, as far as that was found out.
     """
 
     batches: Callable[[], Batches]
     rows: int | None = None
-    by_person: Callable[[str], Batches] | None = None
+    by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
 
 
