@@ -443,3 +443,20 @@ except tacit.TacitError as error:
         done.stdout
         == "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'\n"
     )
+
+
+# Groups.
+
+
+def test_rows_of_a_group_count_as_one_person():
+    x, y = rows(count=4000)
+    groups = np.arange(4000) % 1000
+    fitted = estimator().simulate(x, y, seeded(1), groups=groups)
+    assert fitted.release_.n == 1000
+    assert fitted.study_.person == "groups"
+    alone = estimator().simulate(x, y, seeded(1), groups=[f"id {k}" for k in range(4000)])
+    plain = estimator().simulate(x, y, seeded(1))
+    assert_allclose(alone.coef_, plain.coef_)
+    assert fitted.predict(x[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        estimator().fit(x, y, groups=groups[1:])

@@ -20,18 +20,20 @@ from tacit.analyst.fit import fit, prior_of
 from tacit.budget import Budget
 from tacit.errors import BudgetError, StudyError, TacitError
 from tacit.holder.charge import Purpose
+from tacit.holder.persons import counted_alone
 from tacit.holder.perturb import privatise
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.gaussian import compose, epsilon_of
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
 from tacit.rows.design import Design
+from tacit.rows.objects import texts_of
 from tacit.simulation import seeded
 from tacit.study import Study
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 except ImportError:
     raise TacitError(
         "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
@@ -106,23 +108,45 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         self.prior = prior
         self.budget = budget
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
-        """Spend (ε, δ) on the rows and infer the posterior."""
-        return self._fit(X, y, None)
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: ANN401, N803
+        """Spend (ε, δ) on the rows and infer the posterior.
 
-    def simulate(self, X: Any, y: Any, rng: np.random.Generator) -> Self:  # noqa: ANN401, N803
+        `groups` says whose each row is, where persons have several: all rows of a person are then
+        protected together, and count as one.
+        """
+        return self._fit(X, y, groups, None)
+
+    def simulate(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        y: Any,  # noqa: ANN401
+        rng: np.random.Generator,
+        groups: Any = None,  # noqa: ANN401
+    ) -> Self:
         """The same with noise from `rng`, which protects nobody and costs no budget."""
         if self.budget is not None:
             raise BudgetError(
                 "a simulation cannot be paid for: simulate with an estimator that has no budget"
             )
-        return self._fit(X, y, seeded(rng))
+        return self._fit(X, y, groups, seeded(rng))
 
-    def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
+    def _fit(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        y: Any,  # noqa: ANN401
+        groups: Any,  # noqa: ANN401
+        sampler: Sampler | None,
+    ) -> Self:
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         study = self._study()
         prior_of(self.prior, study)  # a wrong one is found before anything is paid
-        statistics = statistics_of(study, [_batch(study, x, response)])
+        batch = _batch(study, x, response)
+        if groups is not None:
+            check_consistent_length(x, groups)
+            person = _unused("groups", list(study.names))
+            study = Study.from_document(study.document() | {"person": person})
+            batch = counted_alone(batch.append_column(person, texts_of(groups)), person)
+        statistics = statistics_of(study, [batch])
         if sampler is None:
             self._charge(study)
         self.release_ = privatise(study, statistics, Purpose("estimator"), sampler)

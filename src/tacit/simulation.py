@@ -10,13 +10,13 @@ import numpy as np
 
 from tacit.analyst.evidence import Evidence
 from tacit.holder.charge import Purpose
+from tacit.holder.persons import batches_of
 from tacit.holder.perturb import SEEDED, noisy_steps, privatise
 from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.release.scales import ScalesRelease
-from tacit.rows.table import table_of
 from tacit.study import Study
 
 
@@ -30,7 +30,7 @@ def simulate(
     delta: float | None = None,
 ) -> Release:
     """What `publish` would make of a table, with noise from `rng` and no ledger."""
-    statistics = statistics_of(study, table_of(table, study).batches(), order=rng.permutation)
+    statistics = statistics_of(study, batches_of(study, table), order=rng.permutation)
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
 
 
@@ -39,7 +39,7 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
 
     Noise is from `rng`; there are no masks and no ledger.
     """
-    parts = [statistics_of(study, table_of(table, study).batches()) for table in tables]
+    parts = [statistics_of(study, batches_of(study, table)) for table in tables]
     mechanism = study.summed(len(parts))
     total = sum(parts[1:], parts[0])
     return Release.of(
@@ -61,7 +61,7 @@ def simulate_scales(
 
     `budget` may hold an epsilon and a delta below those of the study's first stage.
     """
-    sums = moments_of(study, table_of(table, study).batches())
+    sums = moments_of(study, batches_of(study, table))
     return privatise_scales(study, sums, Purpose(holder, "simulated", **budget), seeded(rng))
 
 
@@ -80,7 +80,7 @@ def exact(study: Study, table: object) -> Evidence:
 
     The method `non-private` takes them, and no release holds them.
     """
-    statistics = statistics_of(study, table_of(table, study).batches())
+    statistics = statistics_of(study, batches_of(study, table))
     gram = statistics.floats()
     return Evidence.of(
         study,

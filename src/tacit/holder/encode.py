@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.holder.division import Division
 from tacit.holder.watch import Watch
+from tacit.holder.weighing import weighed
 from tacit.rows.design import Block, Design
 from tacit.study import Study
 from tacit.study.form import LARGEST_ENTRY
@@ -67,7 +68,10 @@ class Encoder:
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        blocks = map(self._encode, self._design.blocks(batch, self.block_rows))
+        rows = self._design.blocks(batch, self.block_rows)
+        if self.study.weight is not None:
+            rows = weighed(rows, batch, self.study.weight)
+        blocks = map(self._encode, rows)
         if self._division is None:
             return blocks
         return self._division.divided(blocks, self._division.rows_of(batch))
