@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from tacit.analyst.posterior.effects import Effects
     from tacit.analyst.posterior.holders import Holders
     from tacit.analyst.posterior.prediction import Predictions
     from tacit.analyst.posterior.reading import Explained
@@ -227,6 +228,16 @@ class Posterior:
         from tacit.analyst.fit import refit
 
         return refit(self, only, without)
+
+    def effects(self, *questions: str, probability: float = 0.9) -> "Effects":
+        """Contrasts, slopes and means by name, in the response's units, with intervals.
+
+        Such as "age: 70 - 40", "age * 10", "sex[male] * 1 at age = 60", "sex: male" or "mean".
+        What a question leaves open is averaged over rows.
+        """
+        from tacit.analyst.posterior.effects import effects
+
+        return effects(self, questions, probability)
 
     def predict(
         self, table: object, interval: float = 0.9, holder: str | None = None
