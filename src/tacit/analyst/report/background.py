@@ -6,10 +6,12 @@ from importlib.metadata import version
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.estimand import left_out
 from tacit.analyst.posterior.laws import Draws
-from tacit.analyst.report import charts, markup
-from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
+from tacit.analyst.report import charts
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import applied, exact, listed, moment, number, power, terms_in_words
+from tacit.analyst.report.words import applied, terms_in_words
+from tacit.page import markup
+from tacit.page.markup import Html, figure, html, paragraph, section, table
+from tacit.page.numbers import exact, listed, moment, number, power
 from tacit.study import Study
 from tacit.study import words as explanation
 from tacit.study.columns import Feature

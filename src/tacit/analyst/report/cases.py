@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import usual
-from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import between, exact, listed, number, percent
+from tacit.page.markup import Html, figure, html, paragraph, section, table
+from tacit.page.numbers import between, exact, listed, number, percent
 from tacit.study.columns import Feature
 from tacit.study.transforms import image
 

@@ -9,7 +9,9 @@ from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import MOST_CASES, Comparison
-from tacit.analyst.report.markup import (
+from tacit.analyst.report.subject import Subject
+from tacit.analyst.report.words import applied
+from tacit.page.markup import (
     Html,
     breakable,
     figure,
@@ -20,8 +22,7 @@ from tacit.analyst.report.markup import (
     section,
     table,
 )
-from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import applied, between, listed, number, percent
+from tacit.page.numbers import between, listed, number, percent
 from tacit.study.transforms import FUNCTIONS
 
 MOST_HEADLINES = 3

@@ -13,7 +13,7 @@ from tacit.analyst.posterior.summary import Summary
 from tacit.analyst.posterior.units import Units
 from tacit.analyst.report.charts import Curve, Estimate
 from tacit.analyst.report.comparisons import Comparison, comparison_units, comparisons
-from tacit.analyst.report.words import between, number
+from tacit.page.numbers import between, number
 
 
 @dataclass(frozen=True)
