@@ -96,8 +96,8 @@ class Scrambler:
         key = np.frombuffer(secrets.token_bytes(8 * LANES * words), np.uint64)
         self._key = key.reshape(LANES, words)
 
-    def bits(self, ids: pa.Array) -> tuple[Bits, Bits]:
-        """Of each id: sums of its words, each times a secret number, modulo 2⁶⁴.
+    def bits(self, ids: pa.Array) -> Bits:
+        """Two numbers for each id: sums of its words, each times a secret number, modulo 2⁶⁴.
 
         The upper half of each of four such sums counts (Lemire and Kaser 2014, "Multilinear"). The
         last bit is 1.
@@ -112,9 +112,10 @@ class Scrambler:
             *words.T.astype(np.uint64),
         ]
         sums = [self._sum(key, columns) for key in self._key]
-        high = sums[0] & UPPER | sums[1] >> HALF
-        low = sums[2] & UPPER | sums[3] >> HALF
-        return high, low | np.uint64(1)
+        bits = np.empty((len(ids), 2), np.uint64)
+        bits[:, 0] = sums[0] & UPPER | sums[1] >> HALF
+        bits[:, 1] = sums[2] & UPPER | sums[3] >> HALF | np.uint64(1)
+        return bits
 
     @staticmethod
     def _sum(key: Bits, columns: list[Bits]) -> Bits:
@@ -127,32 +128,32 @@ class Scrambler:
 class Roll:
     """How many rows each person has: slots, of which an id's first bits say where to look first.
 
-    From there on slots are tried one after the other, for all ids of a batch at once.
+    From there on slots are tried one after the other, for all ids of a batch at once. A slot is two
+    rows of two numbers, so that each is one place in memory: the id's bits, and rows of the person
+    in all and still to come.
     """
 
     def __init__(self) -> None:
         self.persons = 0
         self._scrambler = Scrambler()
         self._clear(FEWEST_SLOTS)
-        self._left = self._rows
 
     def _clear(self, slots: int) -> None:
-        self._high = np.zeros(slots, np.uint64)
-        self._low = np.zeros(slots, np.uint64)  # 0 in a free slot
-        self._rows = np.zeros(slots, np.int64)
+        self._bits = np.zeros((slots, 2), np.uint64)  # the second is 0 in a free slot
+        self._rows = np.zeros((slots, 2), np.int64)
 
     # The first reading.
 
     def add(self, ids: pa.Array) -> None:
         """Count one row for each id; a missing one is nobody's."""
-        high, low = self._scrambler.bits(ids.drop_null())
-        self._reserve(len(high))
-        np.add.at(self._rows, self._slots(high, low, take=True), 1)
+        bits = self._scrambler.bits(ids.drop_null())
+        self._reserve(len(bits))
+        np.add.at(self._rows[:, 0], self._slots(bits, take=True), 1)
 
     def repeats(self) -> Repeats:
         """What was counted."""
-        repeated = int(np.count_nonzero(self._rows > 1))
-        return Repeats(self.persons, repeated, int(self._rows.max(initial=0)))
+        rows = self._rows[:, 0]
+        return Repeats(self.persons, int(np.count_nonzero(rows > 1)), int(rows.max(initial=0)))
 
     def _reserve(self, more: int) -> None:
         """Make room for so many persons, should all of them be new."""
@@ -161,42 +162,62 @@ class Roll:
             slots *= 2
         if slots == len(self._rows):
             return
-        taken = np.flatnonzero(self._low)
-        high = self._high[taken]
-        low = self._low[taken]
+        taken = self._bits[:, 1] != 0
+        bits = self._bits[taken]
         rows = self._rows[taken]
         self._clear(slots)
-        self.persons = 0
-        self._rows[self._slots(high, low, take=True)] = rows
+        self._lay_out(bits, rows)
 
-    def _slots(self, high: Bits, low: Bits, *, take: bool = False) -> Places:
+    def _lay_out(self, bits: Bits, rows: NDArray[np.int64]) -> None:
+        """Put persons into free slots: in the order of their first slots, each behind the last."""
+        home = self._first(bits)
+        order = np.argsort(home, kind="stable")
+        ahead = np.arange(len(home))
+        places = np.maximum.accumulate(home[order] - ahead) + ahead
+        inside = places < len(self._rows)
+        self._bits[places[inside]] = bits[order[inside]]
+        self._rows[places[inside]] = rows[order[inside]]
+        self.persons = int(np.count_nonzero(inside))
+        beyond = order[~inside]  # these begin again at the first slot
+        self._rows[self._slots(bits[beyond], take=True)] = rows[beyond]
+
+    def _first(self, bits: Bits) -> Places:
+        """The slot at which each id is looked for first."""
+        shift = np.uint64(65 - len(self._bits).bit_length())
+        return (bits[:, 0] >> shift).astype(np.int64)
+
+    def _slots(self, bits: Bits, *, take: bool = False) -> Places:
         """The slot of each id; one without gets a new one, or else a free one."""
-        size = len(self._rows)
-        slots = (high >> np.uint64(65 - size.bit_length())).astype(np.int64)
-        looking = np.arange(len(high))
-        while len(looking):
-            at = slots[looking]
-            free = self._low[at] == 0
-            if take:
-                self._take(at[free], high[looking[free]], low[looking[free]])
+        size = len(self._bits)
+        slots = self._first(bits)
+        looking = np.arange(len(slots))
+        at = slots
+        wanted = bits
+        while len(at):
+            held = self._bits.take(at, axis=0)
+            free = held[:, 1] == 0
+            if take and free.any():
+                self._take(at[free], wanted[free])
+                held[free] = self._bits[at[free]]
                 free[:] = False
-            own = (self._low[at] == low[looking]) & (self._high[at] == high[looking])
+            own = (held[:, 1] == wanted[:, 1]) & (held[:, 0] == wanted[:, 0])
             looking = looking[~(own | free)]
-            slots[looking] = (slots[looking] + 1) % size
+            at = (slots[looking] + 1) % size
+            slots[looking] = at
+            wanted = bits[looking]
         return slots
 
-    def _take(self, slots: Places, high: Bits, low: Bits) -> None:
+    def _take(self, slots: Places, bits: Bits) -> None:
         """Give each of these free slots to one of the ids that want it."""
         given, to = np.unique(slots, return_index=True)
-        self._high[given] = high[to]
-        self._low[given] = low[to]
+        self._bits[given] = bits[to]
         self.persons += len(given)
 
     # The second reading.
 
     def begin(self) -> None:
-        """Rows that are still to come of each person."""
-        self._left = self._rows.copy()
+        """All rows are still to come."""
+        self._rows[:, 1] = self._rows[:, 0]
 
     def counted(self, batch: pa.RecordBatch, person: str) -> pa.RecordBatch:
         """The batch with the number of rows of each one's person, and a mark on each person's last.
@@ -204,27 +225,32 @@ class Roll:
         The number is missing where the person is.
         """
         ids = ids_of(batch, person)
-        known = pc.is_valid(ids).to_numpy(zero_copy_only=False)
-        slots = self._slots(*self._scrambler.bits(ids.drop_null()))
-        np.subtract.at(self._left, slots, 1)
-        if self._left[slots].min(initial=0) < 0:
+        slots = self._slots(self._scrambler.bits(ids.drop_null()))
+        np.subtract.at(self._rows[:, 1], slots, 1)
+        rows = self._rows.take(slots, axis=0)
+        if rows[:, 1].min(initial=0) < 0:
             refuse_changed()
-        rows = np.zeros(len(ids), np.int64)
-        rows[known] = self._rows[slots]
-        one = np.zeros(len(ids), bool)
-        one[np.flatnonzero(known)[self._last(slots)]] = True
-        counts = pa.array(rows, mask=~known)
-        return batch.append_column(ROWS, counts).append_column(ONE, pa.array(one))
-
-    def _last(self, slots: Places) -> Places:
-        """Places of one row of each person of whom no more rows are to come."""
-        done = np.flatnonzero(self._left[slots] == 0)
-        return done[np.unique(slots[done], return_index=True)[1]]
+        last = np.zeros(len(slots), bool)
+        done = np.flatnonzero(rows[:, 1] == 0)
+        last[done[np.unique(slots[done], return_index=True)[1]]] = True
+        counts = pa.array(rows[:, 0])
+        marks = pa.array(last)
+        if ids.null_count:
+            counts = _spread(counts, ids)
+            marks = _spread(marks, ids).fill_null(False)  # noqa: FBT003
+        return batch.append_column(ROWS, counts).append_column(ONE, marks)
 
     def check_whole(self) -> None:
         """Refuse a second reading with fewer rows than the first."""
-        if self._left.any():
+        if self._rows[:, 1].any():
             refuse_changed()
+
+
+def _spread(values: pa.Array, ids: pa.Array) -> pa.Array:
+    """Values of those ids that are there, at their places; null elsewhere."""
+    known = ids.is_valid().to_numpy(zero_copy_only=False)
+    places = np.cumsum(known) - 1
+    return values.take(pa.array(places, mask=~known))
 
 
 def refuse_changed() -> NoReturn:

@@ -81,7 +81,7 @@ class _Persons:
         known = ids.is_valid().to_numpy(zero_copy_only=False)
         bits = np.zeros((len(ids), 2), np.uint64)
         bits[:, 0] = np.arange(self.rows, self.rows + len(ids))
-        bits[known] = np.stack(self._scrambler.bits(ids.drop_null()), axis=1)
+        bits[known] = self._scrambler.bits(ids.drop_null())
         return bits
 
     def statistics(self) -> Statistics:
