@@ -36,7 +36,7 @@ VERSIONS = (1,)
 MOST_BYTES = limits.RELEASE.letters
 """Longest document that is read: 512 columns need about 7 MB."""
 
-_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3}")
+_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3,}\s*[,\]}]")
 """Only numbers with such an exponent, or of 300 digits, which every field refuses, are infinite."""
 _LINE = 110
 _ORDER = (
