@@ -23,7 +23,6 @@ from tacit.holder.persons import Repeats, Roll, batches_of, counted_alone, repea
 from tacit.holder.publish import publish
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
-from tacit.rows.arrow import ids_of
 from tacit.rows.table import ONE, ROWS, Table
 from tacit.study import Study, words
 
@@ -170,6 +169,25 @@ def test_tables_in_memory_give_the_same_bits():
     assert same(total(dict(zip(rows.column_names, rows.columns, strict=True))), expected)
 
 
+def test_numbers_in_one_file_and_text_in_another_are_the_same_persons(tmp_path):
+    rows = table()
+    halves = [rows.slice(0, 300), rows.slice(300)]
+    kinds = [pa.int32(), pa.string()]
+    for number, (half, kind) in enumerate(zip(halves, kinds, strict=True)):
+        cast = half.set_column(4, "patient", half["patient"].cast(kind))
+        pq.write_table(cast, tmp_path / f"{number}.parquet")
+    assert same(total(str(tmp_path)), total(rows))
+
+
+def test_numbers_of_both_ends_of_64_bits_are_persons():
+    ends = [-(2**63), 2**63 - 1, 0, -1, 1, 2**32, -(2**32)]
+    ids = pa.array(ends * 2)
+    counted = counted_alone(pa.record_batch({"id": ids}), "id")
+    assert counted.column(ROWS).to_pylist() == [2] * 14
+    unsigned = counted_alone(pa.record_batch({"id": pa.array([2**64 - 1, 0], pa.uint64())}), "id")
+    assert unsigned.column(ROWS).to_pylist() == [1, 1]
+
+
 def test_an_array_has_the_person_in_its_last_column():
     frame = table().to_pandas()[["age", "bmi", "days", "patient"]]
     features = [{"name": "age", "range": [18, 100]}, {"name": "bmi", "range": [15, 50]}]
@@ -177,8 +195,10 @@ def test_an_array_has_the_person_in_its_last_column():
     assert same(total(frame.to_numpy(), study), total(frame, study))
 
 
-def test_a_table_that_can_be_read_once_is_refused():
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_a_table_that_can_be_read_once_is_refused(kind):
     rows = table()
+    rows = rows.set_column(4, "patient", rows["patient"].cast(kind))
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
     with pytest.raises(TableError, match="between two readings"):
         total(reader)
@@ -249,17 +269,18 @@ def test_bytes_and_letters_that_are_none_are_ids():
     assert repeats(pa.table({"id": ids}).to_batches(), "id") == Repeats(2, 1, 2)
 
 
-def test_a_roll_grows_with_persons_and_stays_right():
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_roll_grows_with_persons_and_stays_right(whole):
     rng = np.random.default_rng(0)
     ids = np.concatenate([np.arange(150_000), rng.integers(0, 150_000, 100_000)])
     rng.shuffle(ids)
-    roll = Roll()
+    roll = Roll("id", whole=whole)
     pieces = [pa.record_batch({"id": part}) for part in np.array_split(ids, 9)]
     for piece in pieces:
-        roll.add(ids_of(piece, "id"))
+        roll.add(piece)
     assert roll.persons == 150_000
     roll.begin()
-    rows = [roll.counted(piece, "id").column(ROWS).to_numpy() for piece in reversed(pieces)]
+    rows = [roll.counted(piece).column(ROWS).to_numpy() for piece in reversed(pieces)]
     assert np.array_equal(np.concatenate(rows[::-1]), np.bincount(ids)[ids])
     roll.check_whole()
 

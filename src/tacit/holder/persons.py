@@ -8,9 +8,10 @@ database counts by itself (`Table.by_person`).
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from itertools import chain
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
-from tacit.rows.arrow import MOST_LETTERS, ids_of
+from tacit.rows.arrow import MOST_LETTERS, holds_whole_ids, ids_of, whole_ids_of
 from tacit.rows.table import ONE, ROWS, Batches, Table, paths_of, table_of
 from tacit.study import Study
 
@@ -30,6 +31,8 @@ WORD = 4
 LANES = 4
 """Sums of which 32 bits each are kept."""
 
+PIECE = 2**13
+"""Ids that are scrambled at once: what is worked on then stays in the processor's cache."""
 HALF = np.uint64(32)
 UPPER = np.uint64(0xFFFF_FFFF_0000_0000)
 
@@ -51,21 +54,36 @@ def batches_of(study: Study, source: object) -> Batches:
 
 def _second_reading(ids: Table, table: Table, person: str) -> Batches:
     """Read the ids, then the table beside them."""
-    roll = Roll()
-    for batch in ids.batches():
-        roll.add(ids_of(batch, person))
+    roll = _first_reading(ids.batches, person)
     roll.begin()
     for batch in table.batches():
-        yield roll.counted(batch, person)
+        yield roll.counted(batch)
     roll.check_whole()
+
+
+def _first_reading(batches: Callable[[], Batches], person: str) -> "Roll":
+    """Count rows by person: by numbers, which is faster, where all batches store such."""
+    reading = batches()
+    first = next(reading, None)
+    roll = Roll(person, whole=first is not None and holds_whole_ids(first, person))
+    for batch in reading if first is None else chain([first], reading):
+        if roll.whole and not holds_whole_ids(batch, person):
+            return _as_text(batches(), person)
+        roll.add(batch)
+    return roll
+
+
+def _as_text(batches: Iterable[pa.RecordBatch], person: str) -> "Roll":
+    """Count rows by the text of their ids."""
+    roll = Roll(person, whole=False)
+    for batch in batches:
+        roll.add(batch)
+    return roll
 
 
 def counted_alone(batch: pa.RecordBatch, person: str) -> pa.RecordBatch:
     """A batch that is a table by itself, with what each row's person has."""
-    roll = Roll()
-    roll.add(ids_of(batch, person))
-    roll.begin()
-    return roll.counted(batch, person)
+    return next(_second_reading(*[Table(lambda: iter([batch]))] * 2, person))
 
 
 @dataclass(frozen=True)
@@ -82,167 +100,187 @@ def repeats(batches: Iterable[pa.RecordBatch], column: str) -> Repeats:
 
     It tells of rows, and so is for the holder's own eyes.
     """
-    roll = Roll()
-    for batch in batches:
-        roll.add(ids_of(batch, column))
-    return roll.repeats()
+    return _as_text(batches, column).repeats()
 
 
 class Scrambler:
-    """A random function from ids to 127 bits, with a secret key of its own."""
+    """A random function from ids to two numbers, of 63 and 64 bits; its key is secret."""
 
     def __init__(self) -> None:
         words = MOST_LETTERS // WORD + 2
         key = np.frombuffer(secrets.token_bytes(8 * LANES * words), np.uint64)
         self._key = key.reshape(LANES, words)
 
-    def bits(self, ids: pa.Array) -> Bits:
-        """Two numbers for each id: sums of its words, each times a secret number, modulo 2⁶⁴.
+    def marks(self, ids: pa.Array) -> Bits:
+        """The first number of each id; it is odd."""
+        return self._numbers(ids, self._key[:2])[0] | np.uint64(1)
 
-        The upper half of each of four such sums counts (Lemire and Kaser 2014, "Multilinear"). The
-        last bit is 1.
+    def marks_and_checks(self, ids: pa.Array) -> tuple[Bits, Bits]:
+        """Both numbers of each id."""
+        marks, checks = self._numbers(ids, self._key)
+        return marks | np.uint64(1), checks
+
+    def _numbers(self, ids: pa.Array, lanes: Bits) -> list[Bits]:
+        """Sums of an id's words, each times a secret number, modulo 2⁶⁴, for each lane.
+
+        The upper half of each sum counts (Lemire and Kaser 2014, "Multilinear"); two make a number.
         """
-        lengths = pc.binary_length(ids)
-        count = -(-(pc.max(lengths).as_py() or 1) // WORD)
-        padded = pc.ascii_rpad(ids, width=count * WORD, padding="\0")
-        words = np.frombuffer(padded.buffers()[2] or bytes(WORD), np.uint32)
-        words = words[: count * len(ids)].reshape(len(ids), count)
-        columns = [
-            lengths.to_numpy(zero_copy_only=False).astype(np.uint64),
-            *words.T.astype(np.uint64),
-        ]
-        sums = [self._sum(key, columns) for key in self._key]
-        bits = np.empty((len(ids), 2), np.uint64)
-        bits[:, 0] = sums[0] & UPPER | sums[1] >> HALF
-        bits[:, 1] = sums[2] & UPPER | sums[3] >> HALF | np.uint64(1)
-        return bits
+        words = _words(ids)
+        numbers = [np.empty(len(ids), np.uint64) for _ in lanes[::2]]
+        for start in range(0, len(ids), PIECE):
+            rows = slice(start, start + PIECE)
+            columns = [column[rows].astype(np.uint64) for column in words]
+            for number, first, second in zip(numbers, lanes[::2], lanes[1::2], strict=True):
+                number[rows] = _sum(first, columns) & UPPER | _sum(second, columns) >> HALF
+        return numbers
 
-    @staticmethod
-    def _sum(key: Bits, columns: list[Bits]) -> Bits:
-        total = np.full(len(columns[0]), key[0])
-        for factor, column in zip(key[1:], columns, strict=False):
-            total += factor * column
-        return total
+
+def _words(ids: pa.Array) -> list[NDArray[np.integer[Any]]]:
+    """The words of all ids, first words first: of numbers two, of text its length and letters."""
+    if pa.types.is_integer(ids.type):
+        return [*ids.to_numpy().view(np.uint32).reshape(len(ids), 2).T]
+    lengths = pc.binary_length(ids)
+    count = -(-(pc.max(lengths).as_py() or 1) // WORD)
+    padded = pc.ascii_rpad(ids, width=count * WORD, padding="\0")
+    letters = np.frombuffer(padded.buffers()[2] or bytes(WORD), np.uint32)
+    words = letters[: count * len(ids)].reshape(len(ids), count)
+    return [lengths.to_numpy(zero_copy_only=False), *words.T]
+
+
+def _sum(key: Bits, columns: list[Bits]) -> Bits:
+    total = np.full(len(columns[0]), key[0])
+    for factor, column in zip(key[1:], columns, strict=False):
+        total += factor * column
+    return total
 
 
 class Roll:
-    """How many rows each person has: slots, of which an id's first bits say where to look first.
+    """How many rows each person has: slots, of which the mark of an id says where to look first.
 
-    From there on slots are tried one after the other, for all ids of a batch at once. A slot is two
-    rows of two numbers, so that each is one place in memory: the id's bits, and rows of the person
-    in all and still to come.
+    From there on slots are tried one after the other, for all ids of a batch at once. In the first
+    reading an id's check is looked at too, so that marks tell all persons apart in the second.
     """
 
-    def __init__(self) -> None:
-        self.persons = 0
+    def __init__(self, person: str, *, whole: bool) -> None:
+        self.whole = whole
+        self._person = person
+        self._ids_of = whole_ids_of if whole else ids_of
         self._scrambler = Scrambler()
         self._clear(FEWEST_SLOTS)
 
+    @property
+    def persons(self) -> int:
+        """How many different ids there were."""
+        return int(np.count_nonzero(self._marks))
+
     def _clear(self, slots: int) -> None:
-        self._bits = np.zeros((slots, 2), np.uint64)  # the second is 0 in a free slot
-        self._rows = np.zeros((slots, 2), np.int64)
+        self._taken_at_most = 0
+        self._marks = np.zeros(slots, np.uint64)  # 0 in a free slot
+        self._checks = np.zeros(slots, np.uint64)
+        self._rows = np.zeros(slots, np.int64)
 
     # The first reading.
 
-    def add(self, ids: pa.Array) -> None:
-        """Count one row for each id; a missing one is nobody's."""
-        bits = self._scrambler.bits(ids.drop_null())
-        self._reserve(len(bits))
-        np.add.at(self._rows[:, 0], self._slots(bits, take=True), 1)
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count each row for its person; one without is nobody's."""
+        ids = self._ids_of(batch, self._person)
+        marks, checks = self._scrambler.marks_and_checks(ids.drop_null())
+        self._reserve(len(marks))
+        slots = self._taken(marks, checks)
+        if np.any(self._checks[slots] != checks):
+            refuse_alike()
+        np.add.at(self._rows, slots, 1)
 
     def repeats(self) -> Repeats:
         """What was counted."""
-        rows = self._rows[:, 0]
-        return Repeats(self.persons, int(np.count_nonzero(rows > 1)), int(rows.max(initial=0)))
+        repeated = int(np.count_nonzero(self._rows > 1))
+        return Repeats(self.persons, repeated, int(self._rows.max(initial=0)))
 
     def _reserve(self, more: int) -> None:
         """Make room for so many persons, should all of them be new."""
         slots = len(self._rows)
-        while (self.persons + more) > FULL * slots:
+        if self._taken_at_most + more > FULL * slots:
+            self._taken_at_most = self.persons
+        while self._taken_at_most + more > FULL * slots:
             slots *= 2
         if slots == len(self._rows):
             return
-        taken = self._bits[:, 1] != 0
-        bits = self._bits[taken]
+        taken = np.flatnonzero(self._marks)
+        marks = self._marks[taken]
+        checks = self._checks[taken]
         rows = self._rows[taken]
         self._clear(slots)
-        self._lay_out(bits, rows)
+        # A few thousand at once, in their order: neighbours in memory before are so afterwards.
+        for start in range(0, len(marks), FEWEST_SLOTS):
+            some = slice(start, start + FEWEST_SLOTS)
+            self._rows[self._taken(marks[some], checks[some])] = rows[some]
 
-    def _lay_out(self, bits: Bits, rows: NDArray[np.int64]) -> None:
-        """Put persons into free slots: in the order of their first slots, each behind the last."""
-        home = self._first(bits)
-        order = np.argsort(home, kind="stable")
-        ahead = np.arange(len(home))
-        places = np.maximum.accumulate(home[order] - ahead) + ahead
-        inside = places < len(self._rows)
-        self._bits[places[inside]] = bits[order[inside]]
-        self._rows[places[inside]] = rows[order[inside]]
-        self.persons = int(np.count_nonzero(inside))
-        beyond = order[~inside]  # these begin again at the first slot
-        self._rows[self._slots(bits[beyond], take=True)] = rows[beyond]
-
-    def _first(self, bits: Bits) -> Places:
-        """The slot at which each id is looked for first."""
-        shift = np.uint64(65 - len(self._bits).bit_length())
-        return (bits[:, 0] >> shift).astype(np.int64)
-
-    def _slots(self, bits: Bits, *, take: bool = False) -> Places:
-        """The slot of each id; one without gets a new one, or else a free one."""
-        size = len(self._bits)
-        slots = self._first(bits)
+    def _slots(self, marks: Bits) -> Places:
+        """The slot of each id or, where it has none, the free one at which it is not found."""
+        last = len(self._marks) - 1
+        slots = (marks >> np.uint64(64 - last.bit_length())).astype(np.int64)
         looking = np.arange(len(slots))
         at = slots
-        wanted = bits
-        while len(at):
-            held = self._bits.take(at, axis=0)
-            free = held[:, 1] == 0
-            if take and free.any():
-                self._take(at[free], wanted[free])
-                held[free] = self._bits[at[free]]
-                free[:] = False
-            own = (held[:, 1] == wanted[:, 1]) & (held[:, 0] == wanted[:, 0])
-            looking = looking[~(own | free)]
-            at = (slots[looking] + 1) % size
+        wanted = marks
+        while len(looking):
+            held = self._marks.take(at)
+            looking = looking[(held != wanted) & (held != 0)]
+            at = (slots[looking] + 1) & last
             slots[looking] = at
-            wanted = bits[looking]
+            wanted = marks[looking]
         return slots
 
-    def _take(self, slots: Places, bits: Bits) -> None:
-        """Give each of these free slots to one of the ids that want it."""
-        given, to = np.unique(slots, return_index=True)
-        self._bits[given] = bits[to]
-        self.persons += len(given)
+    def _taken(self, marks: Bits, checks: Bits) -> Places:
+        """The slot of each id; new ones take theirs, of several that want the same one the last."""
+        slots = self._slots(marks)
+        new = np.flatnonzero(self._marks.take(slots) == 0)
+        while len(new):
+            self._marks[slots[new]] = marks[new]
+            own = new[self._marks[slots[new]] == marks[new]]
+            self._checks[slots[own]] = checks[own]
+            self._taken_at_most += len(own)
+            slots[new] = self._slots(marks[new])
+            new = new[self._marks[slots[new]] == 0]
+        return slots
 
     # The second reading.
 
     def begin(self) -> None:
-        """All rows are still to come."""
-        self._rows[:, 1] = self._rows[:, 0]
+        """All rows are still to come; checks have done their work."""
+        self._checks = np.zeros(0, np.uint64)
+        self._left = self._rows.copy()
 
-    def counted(self, batch: pa.RecordBatch, person: str) -> pa.RecordBatch:
+    def counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the number of rows of each one's person, and a mark on each person's last.
 
         The number is missing where the person is.
         """
-        ids = ids_of(batch, person)
-        slots = self._slots(self._scrambler.bits(ids.drop_null()))
-        np.subtract.at(self._rows[:, 1], slots, 1)
-        rows = self._rows.take(slots, axis=0)
-        if rows[:, 1].min(initial=0) < 0:
+        ids = self._ids_of(batch, self._person)
+        slots = self._slots(self._scrambler.marks(ids.drop_null()))
+        np.subtract.at(self._left, slots, 1)
+        left = self._left[slots]
+        if left.min(initial=0) < 0:
             refuse_changed()
-        last = np.zeros(len(slots), bool)
-        done = np.flatnonzero(rows[:, 1] == 0)
-        last[done[np.unique(slots[done], return_index=True)[1]]] = True
-        counts = pa.array(rows[:, 0])
-        marks = pa.array(last)
+        rows = pa.array(self._rows.take(slots))
+        one = pa.array(self._last(slots, left == 0))
         if ids.null_count:
-            counts = _spread(counts, ids)
-            marks = _spread(marks, ids).fill_null(False)  # noqa: FBT003
-        return batch.append_column(ROWS, counts).append_column(ONE, marks)
+            rows = _spread(rows, ids)
+            one = _spread(one, ids).fill_null(False)  # noqa: FBT003
+        return batch.append_column(ROWS, rows).append_column(ONE, one)
+
+    def _last(self, slots: Places, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """One row of each person of whom no more are to come: of several, that written last."""
+        last = np.zeros(len(slots), bool)
+        places = np.flatnonzero(done)
+        at = slots[places]
+        self._left[at] = places
+        last[places[self._left[at] == places]] = True
+        self._left[at] = 0
+        return last
 
     def check_whole(self) -> None:
         """Refuse a second reading with fewer rows than the first."""
-        if self._rows[:, 1].any():
+        if self._left.any():
             refuse_changed()
 
 
@@ -251,6 +289,14 @@ def _spread(values: pa.Array, ids: pa.Array) -> pa.Array:
     known = ids.is_valid().to_numpy(zero_copy_only=False)
     places = np.cumsum(known) - 1
     return values.take(pa.array(places, mask=~known))
+
+
+def refuse_alike() -> NoReturn:
+    """Refuse to count two persons as one: with a new key they will differ."""
+    raise TableError(
+        "two persons could not be told apart by the secret key that was drawn: try again, "
+        "which draws another"
+    )
 
 
 def refuse_changed() -> NoReturn:
