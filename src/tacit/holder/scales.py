@@ -16,7 +16,7 @@ from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of
 from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.perturb import drawn_by, perturb
-from tacit.holder.publish import Stage
+from tacit.holder.stage import Stage
 from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
