@@ -65,8 +65,15 @@ def simulate_visits(
     while True:
         question = next_question(study, [each for each in messages if each is not None])
         releases = [
-            answer(study, total_of(mapped(question), study, table), question, before, who, sampler)
-            for (who, table), before in zip(pairs, messages, strict=True)
+            answer(
+                study,
+                total_of(mapped(question), study, table),
+                question,
+                before=before,
+                purpose=purpose,
+                sampler=sampler,
+            )
+            for (purpose, table), before in zip(pairs, messages, strict=True)
         ]
         if question.visit == study.visit_count:
             return releases

@@ -25,6 +25,10 @@ from tacit.visits.pool import Known, Pool, joined
 
 Array = NDArray[np.float64]
 
+DOUBTS = (1.0, 4.0, 16.0)
+"""How many times wider than it says the first answer may be as a prior: it rests on what is usual
+of slopes, and intervals are to hold where that is wrong."""
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -43,7 +47,12 @@ class Frame:
         if prior.by_spread:
             mean = inverse @ (self.first - self.start)
             return replace(
-                prior, mean=mean, covariance=self.doubt, by_spread=False, feature_scale=features
+                prior,
+                mean=mean,
+                covariance=self.doubt,
+                by_spread=False,
+                widths=DOUBTS,
+                feature_scale=features,
             )
         covariance = inverse @ prior.covariance @ inverse.T
         return replace(

@@ -27,7 +27,7 @@ BLOCK_ROWS = 2**15
 """Rows summed at once: squares of at most 2³⁶ then add up to 2⁵¹, exact in double precision."""
 
 Sums = list[int]
-"""Number of rows; then, in whole steps of 2⁻³⁶, that of complete rows, Σu and Σu² of each column."""
+"""Number of rows; then that of complete ones, Σu and Σu² of each column, in steps of 2⁻³⁶."""
 
 
 def privatise_places(

@@ -37,6 +37,7 @@ def answer(
     study: Study,
     statistics: Statistics,
     question: Question,
+    *,
     before: Message | None,
     purpose: Purpose,
     sampler: Sampler | None = None,
@@ -73,7 +74,9 @@ def converse(study: Study, read: Read, purpose: Purpose, sampler: Sampler | None
     while True:
         question = next_question(study, [] if message is None else [message])
         statistics = _statistics(read(question))
-        message = answer(study, statistics, question, message, purpose, sampler)
+        message = answer(
+            study, statistics, question, before=message, purpose=purpose, sampler=sampler
+        )
         if question.visit == study.visit_count:
             return message
 
@@ -143,7 +146,9 @@ class VisitStage(Stage[Sums | Statistics, Message]):
         self, study: Study, total: Sums | Statistics, purpose: Purpose, sampler: Sampler | None
     ) -> Message:
         if isinstance(total, Statistics) and self.question is not None:
-            return answer(study, total, self.question, self.before, purpose, sampler)
+            return answer(
+                study, total, self.question, before=self.before, purpose=purpose, sampler=sampler
+            )
         return privatise_places(study, _sums(total), purpose, sampler)
 
 

@@ -6,7 +6,6 @@ add up to 1 spend the study's (ε, δ), no more. Proof: docs/privacy.md, "Visits
 """
 
 import math
-from collections.abc import Sequence
 
 from tacit.privacy.gaussian import mu_of
 from tacit.privacy.mechanism import (
@@ -41,7 +40,7 @@ def shares_of(visits: int) -> tuple[float, ...]:
     if visits == 1:
         return (1.0,)
     if visits == len(TWO):
-        shares: Sequence[float] = TWO
+        shares: tuple[float, ...] = TWO
     elif visits == len(THREE):
         shares = THREE
     else:

@@ -69,7 +69,7 @@ class Opening:
         return theta
 
 
-def next_question(study: Study, messages: Sequence[PlacesRelease] | Sequence[Release]) -> Question:
+def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> Question:
     """What every holder is asked next, from all holders' latest messages."""
     places = [each.places for each in messages if isinstance(each, PlacesRelease)]
     releases = [each for each in messages if isinstance(each, Release)]

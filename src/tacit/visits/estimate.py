@@ -98,7 +98,7 @@ def update(
         noise = noise + pool.gram_sd**2 / 2 * (np.trace(second) * identity + second)
         gain = np.linalg.solve(noise, gram).T
         information = gain @ gram + precision
-        covariance = np.linalg.inv((information + information.T) / 2)
+        covariance = np.linalg.inv((information + information.T) / 2).astype(float)
         theta = covariance @ (gain @ pool.moment + precision @ mean)
         second = covariance + np.outer(theta, theta)
     return theta, covariance

@@ -66,7 +66,7 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
     back = posterior.basis.T
     if evidence.frame is not None:
         axes = evidence.frame.map @ posterior.basis
-        back = np.linalg.inv(axes)
+        back = np.linalg.inv(axes).astype(float)
     return Facts(
         grams=posterior,
         moments=evidence.moments @ posterior.basis,
