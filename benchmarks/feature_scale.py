@@ -4,7 +4,8 @@
 holders of 2,000 rows, an intercept and three features of sd 0.1; residual sd 0.3; noise of sd
 `noise` on X'X and X'y, frobenius. `released` takes the mean of Σ from the releases, which costs
 no privacy: the noisy mean squares of the columns, no smaller than their own noise, times κ − d − 1.
-The larger κ, the more Σ is held to that. `default` is the package's: κ by how sure releases are. Coverage of slopes' 90 % intervals (mean ± 1.645 sd) with
+The larger κ, the more Σ is held to that. `default` is the package's: κ by how sure releases are.
+Coverage of slopes' 90 % intervals (mean ± 1.645 sd) with
 its standard error over data sets, their mean width, and the mean squared error, by the gradient
 sampler, all data sets at once.
 
@@ -13,7 +14,8 @@ Seeds below 1,000 chose κ; the bars are for others (--seed, 1,000 by default).
 Bar (--check): with the default slopes cover 85 to 95 %, with two standard errors of grace, at every
 noise.
 
-    python benchmarks/feature_scale.py [--quick] [--check] [--runs 40] [--slopes 1.0] [--mean 0] [--seed 1000]
+    python benchmarks/feature_scale.py [--quick] [--check] [--runs 40] [--slopes 1.0] [--mean 0]
+        [--seed 1000]
 """
 
 import math

@@ -76,8 +76,8 @@ def feature_law(evidence: Evidence, prior: Prior) -> tuple[NDArray[np.float64], 
     r"""Λ and κ: the prior's own, or with the mean of Σ as the releases tell it.
 
     That has the features' noisy means (behind an intercept) and mean squares, no correlation beyond
-    their means', and no variance below its noise sd g. The smallest sum of squares of a feature over
-    g says how sure it is, as $\kappa - d - 1$ from `UNSURE` at 1 to `SURE` at 2.
+    their means', and no variance below its noise sd g. The smallest sum of squares of a feature
+    over g says how sure it is, as $\kappa - d - 1$ from `UNSURE` at 1 to `SURE` at 2.
     """
     if not prior.released_features:
         return prior.feature_scale, prior.feature_degrees
