@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.posterior.source import Source
 from tacit.analyst.posterior.units import Units, contrast_units, scaled_units, user_units
 from tacit.errors import PosteriorError
 from tacit.study import Study
@@ -64,13 +65,20 @@ class Posterior:
     options: str = ""  # those of `tacit fit` that give this posterior again
     software: str = ""
     pooled: Pooled | None = None  # what tells sampling from privacy
+    question: Study | None = None  # of a sub-model: the study that has its terms alone
+    source: Source | None = None  # what it was inferred from, where that was kept
+
+    @property
+    def model(self) -> Study:
+        """The study whose response and columns this posterior speaks of."""
+        return self.study if self.question is None else self.question
 
     @cached_property
     def _units(self) -> dict[str, Units]:
         return {
-            "user": user_units(self.study),
-            "scaled": scaled_units(self.study),
-            "contrast": contrast_units(self.study),
+            "user": user_units(self.model),
+            "scaled": scaled_units(self.model),
+            "contrast": contrast_units(self.model),
         }
 
     def units(self, name: AnyUnits) -> Units:
@@ -180,6 +188,17 @@ class Posterior:
 
         return holders_of(self, probability, units)
 
+    def submodel(
+        self, only: "str | Sequence[str]" = (), without: "str | Sequence[str]" = ()
+    ) -> "Posterior":
+        """The posterior of `only` some of its terms, or of all `without` some, by the same method.
+
+        Terms are named as in a formula: "age", "bmi^2", "age:sex"; nothing further is published.
+        """
+        from tacit.analyst.fit import refit
+
+        return refit(self, only, without)
+
     def predict(
         self, table: object, interval: float = 0.9, holder: str | None = None
     ) -> "Predictions":
@@ -269,7 +288,7 @@ class Posterior:
         rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.study.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:

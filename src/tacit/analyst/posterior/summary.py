@@ -138,7 +138,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         residual_sd=posterior.residual_sd(units),
         verdict=_judged(outcome),
         caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
-        response=posterior.study.response.label,
+        response=posterior.model.response.label,
         estimand=estimand(posterior),
         holders=holders,
     )

@@ -76,7 +76,7 @@ def _file(name: str) -> str:
 
 
 def _title(posterior: Posterior) -> str:
-    study = posterior.study
+    study = posterior.model
     names = [feature.name for feature in study.features]
     response = applied(study.response.function, study.response.name)
     if 0 < len(names) <= MOST_NAMES:

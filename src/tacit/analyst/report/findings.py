@@ -148,7 +148,7 @@ def _clearest(subject: Subject) -> list[tuple[Comparison, charts.Estimate]]:
 
 def _scale(subject: Subject) -> list[Html]:
     """That numbers are of a function of the response, where they are, and how to read them."""
-    response = subject.posterior.study.response
+    response = subject.posterior.model.response
     if response.function is None:
         return []
     values = {
@@ -239,7 +239,7 @@ def _coefficients(subject: Subject) -> Html:
         subject.interval,
         "privacy's share of its variance",
     )
-    unit = "column, power or product" if subject.posterior.study.terms else "feature"
+    unit = "column, power or product" if subject.posterior.model.terms else "feature"
     return table(f"Coefficients, in {subject.response} per unit of the {unit}", heads, rows)
 
 
