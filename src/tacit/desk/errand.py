@@ -27,6 +27,8 @@ CHANGED = (
     "has changed since: nothing was paid; rehearse once more and look again"
 )
 
+REMOVED = "this table was removed from the desk: nothing was paid; hand it over once more"
+
 
 @dataclass(frozen=True)
 class Payer:
@@ -73,6 +75,8 @@ class Errand:
                 return self.charge
             if not secrets.compare_digest(seen.encode(), self.binding.encode()):
                 raise DeskError(CHANGED)
+            if not all(path.exists() for path in self.source.files()):
+                raise DeskError(REMOVED)
             work = publish if self.study.scales_share is None else publish_scales
             release = work(
                 self.study,

@@ -17,7 +17,6 @@ Answers may be kept by nobody, framed by nobody, and load nothing from elsewhere
 
 import hmac
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
@@ -155,7 +154,7 @@ def _refuse(status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status_code=status)
 
 
-def _sealed(send: Send) -> Callable[[Message], object]:
+def _sealed(send: Send) -> Send:
     """Send, with the headers that every answer has."""
 
     async def sealed(message: Message) -> None:

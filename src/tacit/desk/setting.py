@@ -1,12 +1,12 @@
 """Setting: what the desk was started with, and the tables that may be picked."""
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.source import Asked, files_of
+from tacit.desk.uploads import Upload
 from tacit.errors import DeskError, TableError
 from tacit.holder.ledger import Ledger
 
@@ -58,35 +58,43 @@ class Setting:
         return public_key(load_key(self.signing_key))
 
 
-def files_source(place: str) -> Source:
-    """Files, a folder or a pattern that may be picked."""
-    return Source(id=_number(), name=place, asked=_asked(data=[place]))
+def picked(asked: Asked) -> Source:
+    """What a command line names, as a page offers it."""
+    name = ", ".join(asked.data)
+    if asked.sql is not None:
+        name = f"query: {asked.sql}"
+    elif asked.spark_table is not None:
+        name = f"Spark table: {asked.spark_table}"
+    return Source(id=secrets.token_urlsafe(9), name=name, asked=asked)
 
 
-def query_source(sql: str, database: str) -> Source:
-    """The rows of a query."""
-    return Source(id=_number(), name=f"query: {sql}", asked=_asked(sql=sql, database=database))
+def asked_of(
+    data: list[str],
+    sql: str | None = None,
+    database: str | None = None,
+    spark_table: str | None = None,
+    spark_master: str | None = None,
+) -> Asked:
+    """What a command line would say of a source."""
+    return Asked(
+        data=data,
+        sql=sql,
+        database=database,
+        spark_table=spark_table,
+        spark_master=spark_master,
+    )
 
 
-def spark_source(table: str, master: str | None) -> Source:
-    """A table of Spark's."""
-    asked = _asked(spark_table=table, spark_master=master)
-    return Source(id=_number(), name=f"Spark table: {table}", asked=asked)
-
-
-def policy_sources(policy: "Policy") -> Iterator[Source]:
+def policy_source(policy: "Policy") -> Source:
     """What a site's policy names as its data."""
-    if policy.query is not None:
-        yield query_source(policy.query, policy.data[0])
-    else:
-        yield Source(
-            id=_number(), name=", ".join(policy.data), asked=_asked(data=list(policy.data))
-        )
+    if policy.query is None:
+        return picked(asked_of(list(policy.data)))
+    return picked(asked_of([], sql=policy.query, database=policy.data[0]))
 
 
-def uploaded_source(number: str, name: str, path: Path) -> Source:
+def uploaded_source(upload: Upload) -> Source:
     """A table that was handed over."""
-    return Source(id=number, name=name, asked=_asked(data=[str(path)]), upload=True)
+    return Source(id=upload.id, name=upload.name, asked=asked_of([str(upload.path)]), upload=True)
 
 
 def source_named(sources: tuple[Source, ...], number: str) -> Source:
@@ -97,17 +105,3 @@ def source_named(sources: tuple[Source, ...], number: str) -> Source:
         if source.id == number:
             return source
     raise DeskError("this table is no longer at the desk: choose it once more")
-
-
-def _asked(
-    data: list[str] | None = None,
-    sql: str | None = None,
-    database: str | None = None,
-    spark_table: str | None = None,
-    spark_master: str | None = None,
-) -> Asked:
-    return Asked(data or [], sql, database, spark_table, spark_master)
-
-
-def _number() -> str:
-    return secrets.token_urlsafe(9)

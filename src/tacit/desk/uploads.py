@@ -1,4 +1,4 @@
-"""Uploads: tables that a page hands over lie in a folder of the desk's own until they are done with.
+"""Uploads: tables that a page hands over lie in a folder of the desk's own until they are used.
 
 Only the officer can read it, and it is removed when the desk closes. What a desk that was killed
 left behind is removed by the next one: each holds a lock on its folder for as long as it runs.
@@ -72,8 +72,7 @@ class Uploads:
                     file.write(piece)
                     digest.update(piece)
                     size += len(piece)
-            if not size:
-                raise TableError(f"{path.name!r} is empty")
+            _refuse_empty(path, size)
         except BaseException as error:
             shutil.rmtree(path.parent, ignore_errors=True)
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -123,6 +122,11 @@ def digest_of(path: Path) -> str:
     """The digest of a file's bytes."""
     with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _refuse_empty(path: Path, size: int) -> None:
+    if not size:
+        raise TableError(f"{path.name!r} is empty: choose the file with the rows")
 
 
 def _private(path: Path) -> BinaryIO:
