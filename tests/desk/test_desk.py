@@ -223,10 +223,15 @@ def test_a_table_is_for_its_owner_alone_and_goes_when_it_is_done_with(officer, p
     assert stat.S_IMODE(copy.parent.parent.stat().st_mode) == 0o700
     officer.send(f"{place}/publish", seen=seen)
     assert not copy.exists()
-    place, _ = rehearsed(officer, patients, dataset="=patients")
+
+
+def test_a_table_that_is_not_published_is_removed(officer, patients, tmp_path):
+    place, _ = rehearsed(officer, patients)
     assert [*tmp_path.glob(f"{PREFIX}*/*/patients.csv")]
     officer.send(f"{place}/discard")
     assert not [*tmp_path.glob(f"{PREFIX}*/*/*")]
+    assert officer.see(place)[0] == 422
+    assert accounts(tmp_path) == []
 
 
 def test_two_presses_pay_once(officer, patients, tmp_path):
