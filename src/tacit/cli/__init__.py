@@ -9,6 +9,7 @@ from tacit.cli import (
     demo,
     desk,
     doctor,
+    effect,
     federate,
     fit,
     follow,
@@ -52,6 +53,7 @@ app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("effect")(effect.effect)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
