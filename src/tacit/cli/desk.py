@@ -1,6 +1,7 @@
 """`tacit desk`: the data officer's page, on this machine alone."""
 
 import contextlib
+import threading
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -71,7 +72,7 @@ def desk(
         typer.echo(f"the desk is open, for one browser: {opened.address}")
         typer.echo("interrupt to close it")
         if not no_browser:
-            webbrowser.open(opened.address)
+            threading.Thread(target=webbrowser.open, args=(opened.address,), daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):
         serve(setting, opened, port, announce)

@@ -66,8 +66,7 @@ class Desk:
     def errand_page(self, errand: Errand, complaint: str = "") -> str:
         """A rehearsal or, once it is paid, the release."""
         if errand.charge is not None:
-            paid = self.charge(errand.charge)
-            return released_page(self.frame(), *paid, self.setting.public_key())
+            return released_page(self.frame(), *self.charge(errand.charge))
         name = errand.rehearsal.cost.dataset
         account = next((each for each in self.accounts() if each.dataset == name), None)
         return rehearsal_page(self.frame(), errand, account, complaint=complaint)

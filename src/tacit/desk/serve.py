@@ -39,8 +39,11 @@ def serve(
     def close() -> None:
         server.should_exit = True
 
+    def tell() -> None:
+        announce(Opened(lock.address, close))
+
     config = uvicorn.Config(
-        application(desk, lock, close),
+        application(desk, lock, announce=tell, close=close),
         access_log=False,
         http="h11",
         log_level="warning",
@@ -52,7 +55,6 @@ def serve(
     )
     server = uvicorn.Server(config)
     try:
-        announce(Opened(lock.address, close))
         server.run(sockets=[listening])
     finally:
         desk.uploads.close()

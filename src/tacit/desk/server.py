@@ -38,11 +38,14 @@ DOSSIER_POLICY = (
 Endpoint = Callable[[Desk, Request], Awaitable[Response]]
 
 
-def application(desk: Desk, lock: Lock, close: Callable[[], None]) -> Starlette:
-    """The desk behind its guard; `close` ends the server."""
+def application(
+    desk: Desk, lock: Lock, *, announce: Callable[[], None], close: Callable[[], None]
+) -> Starlette:
+    """The desk behind its guard; `announce` is called once it can be closed, `close` closes it."""
 
     @contextlib.asynccontextmanager
     async def living(_app: Starlette) -> AsyncIterator[None]:
+        announce()
         yield
         desk.uploads.close()
 

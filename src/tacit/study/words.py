@@ -46,6 +46,8 @@ def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
         else:
             *most, last = feature.all_levels
             lines.append((feature.name, "one of", f"{', '.join(most)} or {last}"))
+    if study.person is not None:
+        lines.append((study.person, "person", "whatever tells whose row it is"))
     return tuple(lines)
 
 

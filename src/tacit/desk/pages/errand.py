@@ -1,5 +1,7 @@
 """A rehearsal in pictures with its price, and, once it is confirmed, the file."""
 
+import json
+
 from tacit.desk.errand import Errand
 from tacit.desk.pages import pictures
 from tacit.desk.pages.account import after
@@ -210,9 +212,10 @@ def _confirm(frame: Frame, errand: Errand) -> Html:
     )
 
 
-def released_page(frame: Frame, charge: Charge, account: Account, public_key: str | None) -> str:
+def released_page(frame: Frame, charge: Charge, account: Account) -> str:
     """The file, what was paid for it, and what is left."""
-    signed = "nobody" if public_key is None else fingerprint(public_key)
+    signature = json.loads(charge.release or "{}").get("signature")
+    signed = fingerprint(signature["public_key"]) if signature else "nobody"
     return frame.page(
         f"Published: {charge.study}",
         good("the charge is in the ledger, and the file is yours to hand on"),

@@ -72,7 +72,7 @@ def attack(study: Study) -> Html:
     """What an attacker can learn, in words."""
     return paragraph(
         "<b>What an attacker can learn:</b> $text",
-        text=" ".join(words.attack(study.mechanism().mu)),
+        text=" ".join(words.attack(study.mechanism().mu, study)),
     )
 
 
