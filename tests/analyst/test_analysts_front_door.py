@@ -138,7 +138,7 @@ def test_many_releases_are_counted():
 
 def test_a_summary_is_a_data_frame(posterior, sampled):
     frame = posterior.summary().to_pandas()
-    assert list(frame.columns) == ["mean", "sd", "low", "high"]
+    assert list(frame.columns) == ["mean", "sd", "low", "high", "positive", "standardised"]
     assert list(frame.index) == list(posterior.names())
     np.testing.assert_allclose(frame["mean"], posterior.mean())
     assert frame.attrs["method"] == "noise-aware"
@@ -237,7 +237,7 @@ def test_a_fit_takes_paths_releases_and_collections(tmp_path, releases, posterio
         (
             {"method": "normal-x", "settings": tacit.Settings(sampler="nuts")},
             MethodError,
-            "sampler must be one of gradient, metropolis",
+            "sampler must be one of gradient, metropolis, pseudo-marginal",
         ),
     ],
 )

@@ -7,7 +7,9 @@ import typer
 
 from tacit.cli import (
     demo,
+    desk,
     doctor,
+    effect,
     federate,
     fit,
     follow,
@@ -44,12 +46,14 @@ app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
+app.command("desk")(desk.desk)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("effect")(effect.effect)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

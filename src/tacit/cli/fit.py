@@ -28,8 +28,11 @@ MethodName = Annotated[
     str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
 ]
 Sampler = Annotated[
-    Literal["gradient", "metropolis"],
-    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+    Literal["gradient", "metropolis", "pseudo-marginal"],
+    typer.Option(
+        help="How normal-x samples: Hamiltonian Monte Carlo, the 2023 paper's kernel, or one that "
+        "estimates the likelihood; the first mixes best."
+    ),
 ]
 NoiseVariance = Annotated[
     float | None,
@@ -136,10 +139,10 @@ def summary(
     posterior: PosteriorFile,
     probability: Probability = 0.9,
     units: Annotated[
-        Literal["user", "scaled", "contrast"],
+        Literal["user", "scaled", "contrast", "standardised"],
         typer.Option(
-            help="The user's units; the study's own; "
-            "or the response's, over a feature's whole range."
+            help="The user's units; the study's own; the response's, over a feature's whole "
+            "range; or standard deviations."
         ),
     ] = "user",
     *,

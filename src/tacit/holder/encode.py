@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.holder.division import Division
 from tacit.holder.row_map import RowMap
 from tacit.holder.watch import Watch
 from tacit.release.question import Question
@@ -69,11 +70,15 @@ class Encoder:
         entry = LARGEST_ENTRY if question is not None else study.largest_entry
         self._radius = None if whole else radius * GRID - np.sqrt(study.d)
         self._bound = np.floor(bound * GRID)
-        self._block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / entry) ** 2)
+        self.block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / entry) ** 2)
+        self._division = None if study.person is None else Division(study, radius, bound)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        return map(self._encode, self._design.blocks(batch, self._block_rows))
+        blocks = map(self._encode, self._design.blocks(batch, self.block_rows))
+        if self._division is None:
+            return blocks
+        return self._division.divided(blocks, self._division.rows_of(batch))
 
     def _encode(self, block: Block) -> Block:
         """Shrink and round at most 2¹³ rows, in place unless they are mapped."""

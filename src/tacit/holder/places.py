@@ -1,18 +1,21 @@
 """Places: the first of several visits, from a table to noisy sums that tell where values lie.
 
 A value is mapped by its column's public range, clamped, and rounded to a multiple of 2⁻¹⁸; sums are
-whole numbers, exact in any order, and memory does not grow with the table.
+whole numbers, exact in any order, and memory does not grow with the table. In a study of persons
+the 1 and the values of a row are divided by √m and cut towards zero, so that a person adds at most
+the mean of what its rows would.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tacit.holder.charge import Purpose
+from tacit.holder.division import Division, persons_in
 from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.perturb import drawn_by, perturb
-from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, secure_noise
 from tacit.release.document import provenance
@@ -20,7 +23,7 @@ from tacit.release.places import PlacesRelease
 from tacit.release.statistics import from_steps
 from tacit.rows.design import Block, Design
 from tacit.study import Study
-from tacit.study.grid import GRID, GRID_BITS
+from tacit.study.grid import GRID
 from tacit.study.visits import placed, places_mechanism
 
 BLOCK_ROWS = 2**15
@@ -63,9 +66,14 @@ def places_of(
     on_outside = None if diagnostics is None else diagnostics.count_clamped
     design = Design(study, response=True, unit=GRID, on_outside=on_outside)
     chosen = [*placed(study), study.d]
+    division = None if study.person is None else Division(study)
     total = no_places(study)
     for batch in batches:
+        ones = _ones(batch, division)
+        start = 0
         for block in design.blocks(batch, BLOCK_ROWS):
+            own = ones[start : start + block.shape[1]]
+            start += block.shape[1]
             incomplete = np.isnan(block).any(axis=0)
             if study.missing == "refuse" and incomplete.any():
                 refuse_missing()
@@ -73,8 +81,8 @@ def places_of(
                 diagnostics.rows += block.shape[1]
                 diagnostics.incomplete += int(np.count_nonzero(incomplete))
             block[:, incomplete] = 0.0
-            complete = block.shape[1] - int(np.count_nonzero(incomplete))
-            total = _added(total, _sums(block[chosen], complete))
+            total = _added(total, _sums(block[chosen], np.where(incomplete, 0.0, own)))
+        total[0] += batch.num_rows if division is None else persons_in(batch)
         on_rows(batch.num_rows)
     return total
 
@@ -84,12 +92,18 @@ def no_places(study: Study) -> Sums:
     return [0] * (2 * len(placed(study)) + 4)
 
 
-def _sums(block: Block, complete: int) -> Sums:
+def _ones(batch: pa.RecordBatch, division: Division | None) -> NDArray[np.float64]:
+    """What stands for 1 in each row, in whole steps: less where a person has several rows."""
+    if division is None:
+        return np.full(batch.num_rows, GRID)
+    return np.trunc(GRID * division.roots(division.rows_of(batch)))
+
+
+def _sums(block: Block, ones: NDArray[np.float64]) -> Sums:
     """Sums of at most `BLOCK_ROWS` rows in whole steps of 2⁻³⁶: partial sums stay below 2⁵³."""
-    units = np.rint(block)
-    totals = [int(value) << GRID_BITS for value in units.sum(axis=1).tolist()]
-    squares = [int(value) for value in (units * units).sum(axis=1).tolist()]
-    return [block.shape[1], complete << STEP_BITS, *totals, *squares]
+    units = np.trunc(np.rint(block) * (ones / GRID))
+    products = ((ones * ones)[None], ones * units, units * units)
+    return [0, *(int(value) for product in products for value in product.sum(axis=1).tolist())]
 
 
 def _added(some: Sums, more: Sums) -> Sums:
