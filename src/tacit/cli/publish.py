@@ -102,6 +102,13 @@ KeepRehearsal = Annotated[
         help="With --rehearse: a file for it, which stays here (.json: as a record).",
     ),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        help="With --rehearse: a column that tells persons apart, to see whether some have "
+        "several rows. [default: the study's person]"
+    ),
+]
 Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Publish although the rehearsal would say STOP."),
@@ -137,6 +144,7 @@ def publish(
     local_diagnostics: LocalDiagnostics = False,
     rehearse: Rehearse = False,
     keep_rehearsal: KeepRehearsal = None,
+    person: Person = None,
     anyway: Anyway = False,
     as_json: options.Json = False,
 ) -> None:
@@ -181,7 +189,8 @@ def publish(
         "again": again,
     }
     if rehearse:
-        _rehearse(study, asked, stage, keep_rehearsal, read, new_dataset=new_dataset, **purpose)
+        purpose |= {"new_dataset": new_dataset, "person": person}
+        _rehearse(study, asked, stage, keep_rehearsal, read, **purpose)
         return
     if out is None or keep_rehearsal is not None:
         raise ReleaseError("give --out, the file for the release; or --rehearse, which needs none")

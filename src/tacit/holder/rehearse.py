@@ -6,12 +6,14 @@ import pyarrow as pa
 
 from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
 from tacit.holder.paying import Paying
-from tacit.holder.rehearsal import Column, Lengths, Rehearsal, Remark, StageName, column_of
+from tacit.holder.persons import repeats
+from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, StageName, column_of
 from tacit.holder.remarks import (
     Said,
     looks_like_identifiers,
     of_column,
     of_lengths,
+    of_persons,
     of_readings,
     of_table,
 )
@@ -19,7 +21,7 @@ from tacit.holder.tally import Tally
 from tacit.holder.watch import NumbersSeen, Watch
 from tacit.rows.design import refuse_level
 from tacit.rows.reading import Reading
-from tacit.rows.table import Table
+from tacit.rows.table import Table, table_of
 from tacit.study import Study
 from tacit.study.grid import GRID
 
@@ -46,8 +48,33 @@ SEEN = Tally(seen_by, lambda rows: [rows], lambda _study, numbers: numbers[0])
 """What a rehearsal adds up: nothing but how many rows there are."""
 
 
+def opened(source: object, study: Study) -> object:
+    """The source as a table, which knows how its files are written; a Spark table as it is."""
+    return source if hasattr(source, "mapInArrow") else table_of(source, study)
+
+
+def persons_of(source: object, column: str | None) -> Persons | None:
+    """How often persons come back, by a column that tells them apart."""
+    if column is None or not isinstance(source, Table):
+        return None
+    alone = source if source.alone is None else source.alone(column)
+    counted = repeats(alone.batches(), column)
+    return Persons(
+        column=column,
+        persons=counted.persons,
+        repeated=counted.repeated,
+        most_rows=counted.most_rows,
+    )
+
+
 def rehearsal_of(
-    study: Study, source: object, paying: Paying, diagnostics: Diagnostics, *, stage: StageName
+    study: Study,
+    source: object,
+    paying: Paying,
+    diagnostics: Diagnostics,
+    *,
+    stage: StageName,
+    persons: Persons | None = None,
 ) -> Rehearsal:
     """The record of what was seen, with what it would cost."""
     watch = diagnostics.watch or Watch(study, GRID)
@@ -64,6 +91,7 @@ def rehearsal_of(
         *of_table(study, diagnostics.rows, diagnostics.incomplete),
         *(remark for column in columns for remark in _of_column(study, watch, column)),
         *of_lengths(lengths, diagnostics.rows),
+        *of_persons(persons, is_unit=study.person is not None),
     ]
     return Rehearsal(
         study=study,
@@ -74,7 +102,7 @@ def rehearsal_of(
         incomplete=diagnostics.incomplete,
         columns=columns,
         lengths=lengths,
-        persons=None,
+        persons=persons,
         cost=paying.cost(),
         leaves=tuple(_leaves(study, stage)),
         remarks=tuple(Remark(column, sentence, loud) for column, sentence, loud in said),

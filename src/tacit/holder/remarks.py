@@ -122,18 +122,20 @@ def of_lengths(lengths: "Lengths", rows: int) -> Iterator[Said]:
         )
 
 
-def of_persons(persons: "Persons | None") -> Iterator[Said]:
-    """What is to be said of persons with several rows."""
-    if persons is not None and persons.repeated:
-        yield (
-            persons.column,
-            (
-                f"by column {persons.column!r}, {persons.repeated:,} of {persons.persons:,} "
-                f"persons have several rows, up to {persons.most_rows:,}: what is promised is "
-                "promised for one row, so aggregate them to one row each first"
-            ),
-            True,
+def of_persons(persons: "Persons | None", *, is_unit: bool) -> Iterator[Said]:
+    """What is to be said of persons with several rows; in a study of persons they are expected."""
+    if persons is None or not persons.repeated:
+        return
+    text = (
+        f"by column {persons.column!r}, {persons.repeated:,} of {persons.persons:,} persons have "
+        f"several rows, up to {persons.most_rows:,}"
+    )
+    if not is_unit:
+        text += (
+            ": what is promised is promised for one row, so agree on person = "
+            f'"{persons.column}" in the study, or make one row of each person\'s'
         )
+    yield persons.column, text, not is_unit
 
 
 def of_column(column: "Column", *, refuses: bool, is_numbered: bool) -> Iterator[Said]:

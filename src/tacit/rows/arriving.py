@@ -85,7 +85,7 @@ class Handed:
 
     def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
         self._batches = iter(batches)
-        self._names = study.names
+        self._names = study.table_names
         self._current: pa.RecordBatch | None = None
         self.taken = 0
 
@@ -145,7 +145,7 @@ class Text:
             )
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
-        self._dialect = Dialect(study.names, study, separator=usual_separator(self.name))
+        self._dialect = Dialect(study.table_names, study, separator=usual_separator(self.name))
         self._buffer = bytearray(READ_BYTES)
         # Unread text is buffer[begin:end]; lines are known up to `seen`.
         self._begin = self._end = self._seen = 0
@@ -295,9 +295,10 @@ class Text:
     def _read_names(self, line: bytes) -> None:
         """Find out what separates names, and so cells, and refuse names that are others."""
         text = line.decode("utf-8", "replace").strip("\r\n")
-        header = header_of([text], self._study.names, PLAIN, usual_separator(self.name))
-        check_header(header, self._study.names, self._shown)
-        self._dialect = Dialect(self._study.names, self._study, separator=header.separator)
+        names = self._study.table_names
+        header = header_of([text], names, PLAIN, usual_separator(self.name))
+        check_header(header, names, self._shown)
+        self._dialect = Dialect(names, self._study, separator=header.separator)
         written = io.StringIO()
         csv.writer(written, delimiter=header.separator, lineterminator="\n").writerow(header.names)
         self._header = written.getvalue().encode()
