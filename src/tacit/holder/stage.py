@@ -12,7 +12,7 @@ from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
 from tacit.holder.paying import Paying
 from tacit.holder.rehearsal import Confirm, Rehearsal, StageName
-from tacit.holder.rehearse import SEEN, refuse_seen, rehearsal_of
+from tacit.holder.rehearse import SEEN, opened, persons_of, refuse_seen, rehearsal_of
 from tacit.holder.tally import Tally, total_of
 from tacit.holder.watch import Watch
 from tacit.release.document import Published, check_holder
@@ -93,6 +93,7 @@ class Stage(ABC, Generic[Total, Document]):
         if confirm is not None:
             diagnostics = diagnostics or Diagnostics()
             diagnostics.watch = Watch(study, GRID)
+            table = opened(table, study)
         total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
         if confirm is not None and diagnostics is not None:
             refuse_seen(study, diagnostics)
@@ -121,11 +122,14 @@ class Stage(ABC, Generic[Total, Document]):
         delta: float | None = None,
         again: bool = False,
         new_dataset: bool = False,
+        person: str | None = None,
         on_rows: Callable[[int], None] = lambda _rows: None,
     ) -> Rehearsal:
         """Everything that `publish` does but the charge and the noise.
 
         What comes back tells of single rows: it is for the holder's own eyes, and stays here.
+        `person` is a column of the table that tells persons apart, to be told whether some have
+        several rows; by default the study's, if it has one.
         """
         check_holder(holder)
         purpose = Purpose(holder, dataset, epsilon, delta)
@@ -139,8 +143,10 @@ class Stage(ABC, Generic[Total, Document]):
         )
         self.blank(study, purpose).to_json()
         diagnostics = Diagnostics(watch=Watch(study, GRID))
-        total_of(SEEN, study, table, diagnostics=diagnostics, on_rows=on_rows)
-        return rehearsal_of(study, table, paying, diagnostics, stage=self.name)
+        source = opened(table, study)
+        total_of(SEEN, study, source, diagnostics=diagnostics, on_rows=on_rows)
+        persons = persons_of(source, person or study.person)
+        return rehearsal_of(study, source, paying, diagnostics, stage=self.name, persons=persons)
 
 
 def refuse_no_rows(study: Study, rows: int) -> None:
