@@ -6,6 +6,7 @@ import sys
 import typer
 
 from tacit.cli import (
+    asking,
     demo,
     desk,
     doctor,
@@ -47,6 +48,7 @@ app.add_typer(federate.app, name="federate")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)
+app.command("next")(asking.ask)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
