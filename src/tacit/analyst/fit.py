@@ -1,11 +1,10 @@
 """Fit: from releases to a posterior, by a method's name."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -16,14 +15,15 @@ from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source import HoldersAre, Source, of_columns, prior_of_columns
 from tacit.analyst.prior import Prior, prior_named
 from tacit.analyst.prior_file import load_prior
-from tacit.errors import MethodError, PriorError, ReleaseError
+from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError
 from tacit.release import Release
 from tacit.study import Study
+from tacit.study.submodel import Submodel, named_terms, of_terms, submodel, term_names
 
 DEFAULT_METHOD = "noise-aware"
-HoldersAre = Literal["differ", "common", "separate"]
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -42,35 +42,82 @@ def fit(
     prior: Prior | str | Path = "weak",
     holders: HoldersAre = "differ",
     settings: Settings | None = None,
+    only: str | Sequence[str] = (),
+    without: str | Sequence[str] = (),
 ) -> Posterior:
     """Infer the coefficients from releases: a collection, or paths and documents to collect.
 
     `holders` says what noise-aware takes them to be: such as may "differ" (from three on), alike
     ("common"), or nothing to each other ("separate": each is fitted alone).
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
-    `[prior]` table.
+    `[prior]` table. `only` and `without` name terms of the study that a sub-model keeps, or does
+    not: "age", "bmi^2", "age:sex".
     """
     collection = _collected(releases)
     settings = Settings() if settings is None else settings
     chosen = method_named(method)
-    evidence = collection.evidence
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
-    law = prior_of(prior, collection.study)
-    outcome = _outcome(chosen, evidence, law, settings, holders)
-    sentences = cautions(evidence, collection.study.columns, law, outcome)
-    apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
+    study = collection.study
+    source = Source(
+        evidence=collection.evidence,
+        prior=prior_of(prior, study),
+        prior_name="(given in code)" if isinstance(prior, Prior) else str(prior),
+        holders=holders,
+        settings=settings,
+    )
+    names = term_names(study)
+    kept = submodel(study, named_terms(only, names), named_terms(without, names))
+    return _posterior(study, chosen, source, kept, _contributions(collection))
+
+
+def refit(
+    posterior: Posterior, only: str | Sequence[str] = (), without: str | Sequence[str] = ()
+) -> Posterior:
+    """A sub-model of a posterior's model, from what that was inferred from."""
+    if posterior.source is None:
+        raise PosteriorError(
+            "this posterior does not hold the statistics that it was inferred from: "
+            "fit the sub-model from the releases, with only or without"
+        )
+    names = term_names(posterior.model)
+    kept = submodel(posterior.model, named_terms(only, names), named_terms(without, names))
+    return _posterior(
+        posterior.study,
+        method_named(posterior.method),
+        posterior.source,
+        of_terms(posterior.study, term_names(kept.study)),
+        posterior.contributions,
+    )
+
+
+def _posterior(
+    study: Study,
+    method: Method,
+    source: Source,
+    kept: Submodel,
+    contributions: tuple[Contribution, ...],
+) -> Posterior:
+    """Infer what is asked from what there is."""
+    evidence = of_columns(source.evidence, kept.places)
+    prior = prior_of_columns(source.prior, kept.places)
+    settings = source.settings
+    outcome = _outcome(method, evidence, prior, settings, source.holders)
+    sentences = cautions(evidence, kept.study.columns, prior, outcome)
+    apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
-        study=collection.study,
-        method=chosen.name,
+        study=study,
+        method=method.name,
         outcome=outcome,
-        contributions=_contributions(collection),
-        caveat=" ".join(filter(None, [chosen.caveat, *sentences])),
+        contributions=contributions,
+        caveat=" ".join(filter(None, [method.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(chosen, prior, holders, settings),
+        options=_options(method, source, kept),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if apart else pool(evidence, law, outcome),
+        pooled=None if apart else pool(evidence, prior, outcome),
+        question=kept.study if kept.left_out else None,
+        source=source,
     )
 
 
@@ -137,16 +184,14 @@ def _contributions(collection: Collection) -> tuple[Contribution, ...]:
     )
 
 
-def _options(
-    method: Method, prior: Prior | str | Path, holders: HoldersAre, settings: Settings
-) -> str:
+def _options(method: Method, source: Source, kept: Submodel) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
-    options: dict[str, object] = {
-        "method": method.name,
-        "prior": "(given in code)" if isinstance(prior, Prior) else prior,
-    }
-    if holders != "differ":
-        options["holders"] = holders
+    settings = source.settings
+    options: dict[str, object] = {"method": method.name, "prior": source.prior_name}
+    if kept.left_out:
+        options["without"] = ",".join(kept.left_out)
+    if source.holders != "differ":
+        options["holders"] = source.holders
     if not method.computed:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method.samplers:

@@ -104,9 +104,7 @@ def join(
     joining = Joining(
         invitation=invited,
         folder=(folder or _folder(user=user)).absolute(),
-        state=(
-            state or (home / ".local/share/tacit" if user else Path("/var/lib/tacit"))
-        ).absolute(),
+        state=(state or _state(user=user)).absolute(),
         data=data or (str(home / "tacit/*.parquet") if user else "/srv/tacit/*.parquet"),
         prefix=Path(sys.prefix),
         services=_services(user=user),

@@ -41,6 +41,13 @@ Holders = Annotated[
         help="May holders differ (noise-aware, from three on); are they alike; or each alone."
     ),
 ]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Fit these terms alone, as in `--only age,sex`; the releases serve it too."),
+]
+Without = Annotated[
+    list[str] | None, typer.Option(help="Fit all terms but these, as in `--without bmi`.")
+]
 
 
 def fit(
@@ -55,6 +62,8 @@ def fit(
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
     holders: Holders = "differ",
+    only: Only = None,
+    without: Without = None,
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
@@ -94,7 +103,13 @@ def fit(
             on_progress=on_progress,
         )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
+            collection,
+            method or DEFAULT_METHOD,
+            prior=prior,
+            holders=holders,
+            settings=settings,
+            only=only or (),
+            without=without or (),
         )
     posterior.save(out)
     _tell(posterior, collection, out, as_json=as_json)
@@ -121,10 +136,10 @@ def summary(
     posterior: PosteriorFile,
     probability: Probability = 0.9,
     units: Annotated[
-        Literal["user", "scaled", "contrast"],
+        Literal["user", "scaled", "contrast", "standardised"],
         typer.Option(
-            help="The user's units; the study's own; "
-            "or the response's, over a feature's whole range."
+            help="The user's units; the study's own; the response's, over a feature's whole "
+            "range; or standard deviations."
         ),
     ] = "user",
     *,

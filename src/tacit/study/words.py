@@ -3,9 +3,73 @@
 What it asks, what it promises, and what an attacker could learn.
 """
 
+from dataclasses import dataclass
+
 from scipy.special import ndtr
 
 from tacit.study import Study
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that a study says: what it is about, and the sentence."""
+
+    name: str
+    sentence: str
+
+
+def facts(study: Study) -> tuple[Fact, ...]:
+    """Everything that a study says, in the order in which a person asks.
+
+    The one list that the command line, the desk and the dossier show.
+    """
+    sentences = {
+        "columns": f"d = {study.d}: {', '.join(study.columns)}",
+        "rows": shrinking(study),
+        "person": person(study),
+        "average": averaging(study) if study.release.average > 1 else None,
+        "missing": missing(study),
+        "count": count(study),
+        "stages": stages(study) if study.scales_share is not None else None,
+        "sum": secure_sum(study) if study.secure_sum is not None else None,
+        "guarantee": guarantee(study),
+    }
+    return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def guarantee(study: Study) -> str:
+    """The promise, and the two numbers that noise is made from."""
+    mechanism = study.mechanism()
+    return (
+        f"epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {neighbours(study)} "
+        f"(mu = {mechanism.mu:.4g}); sensitivity {mechanism.sensitivity:.4g}, "
+        f"noise multiplier {mechanism.multiplier:.4g}"
+    )
+
+
+def stages(study: Study) -> str:
+    """How the budget is divided between two stages."""
+    first, second = study.stages
+    return (
+        f"two, together the guarantee below: scales at epsilon = {first:.4g}, statistics at "
+        f"{second:.4g} (the scales are published first; `tacit scales` then writes the second "
+        "stage's study, whose noise is its own)"
+    )
+
+
+def secure_sum(study: Study) -> str:
+    """What a secure sum asks of its holders, and what the sum's noise will be."""
+    agreed = study.secure_sum
+    if agreed is None:
+        return ""
+    most = study.summed(len(agreed.holders)).noise.xtx_diagonal
+    return (
+        f"one secure sum of {len(agreed.holders)} holders instead of a release of each; nobody "
+        f"sees a part of it: {', '.join(agreed.holders)}; at least {agreed.least} must stay to "
+        f"the end, of whom at most {agreed.colluding} may collude with the server; each adds a "
+        "share of noise: honest ones together make up the noise below, and all of them make "
+        f"{most:.4g} on the diagonal of X'X"
+    )
 
 
 def best_guess(mu: float) -> float:
@@ -13,21 +77,55 @@ def best_guess(mu: float) -> float:
     return float(ndtr(mu / 2))
 
 
+def unit(study: Study) -> str:
+    """Whom the guarantee protects."""
+    if study.person is not None:
+        return (
+            "the unit that is protected is a person: all rows of the table with the same "
+            f"{study.person!r} together, however many they are"
+        )
+    return (
+        "the unit that is protected is one row of the table: a person where each person has one "
+        f"row, and the agreement of study {study.name!r} takes that for granted"
+    )
+
+
+def person(study: Study) -> str:
+    """What a person is, and what its rows count for."""
+    if study.person is None:
+        return (
+            "a row is taken to be a person: where one has several, each row is protected by itself "
+            "alone; name the column that says whose a row is (person) to protect them together"
+        )
+    unknown = {
+        "refuse": "a table with a row that is nobody's is refused, which may be seen by others",
+        "alone": "a row that is nobody's is a person of its own",
+    }[study.missing_person]
+    return (
+        f"all rows with the same {study.person!r} are one person, and count together as one row: "
+        f"each is divided by the root of their number; {unknown}"
+    )
+
+
 def neighbours(study: Study) -> str:
     """What the guarantee makes hard to notice."""
+    who = "one row" if study.person is None else "all rows of a person together"
+    other = "any other" if study.person is None else "those of any other, however many"
     return {
-        "replace-one": "exchanging one row for any other",
-        "add-remove": "adding or removing one row",
+        "replace-one": f"exchanging {who} for {other}",
+        "add-remove": f"adding or removing {who}",
     }[study.relation]
 
 
 def count(study: Study) -> str:
-    """What is told of the number of rows."""
+    """What is told of the number of rows, or of persons."""
+    n = "n" if study.person is None else "n, the number of persons,"
+    one = "row" if study.person is None else "person"
     return {
-        "exact": "n is published exactly: exchanging a row does not change it",
-        "withheld": "n is not published",
-        "noisy": f"n is published with noise of sd {study.mechanism().noise.count or 0:.4g}",
-        "public": "n is declared public and published exactly, outside the guarantee",
+        "exact": f"{n} is published exactly: exchanging a {one} does not change it",
+        "withheld": f"{n} is not published",
+        "noisy": f"{n} is published with noise of sd {study.mechanism().noise.count or 0:.4g}",
+        "public": f"{n} is declared public and published exactly, outside the guarantee",
     }[study.count]
 
 
@@ -75,12 +173,32 @@ def missing(study: Study) -> str:
     }[study.missing]
 
 
-def attack(mu: float) -> tuple[str, ...]:
+def telling(study: Study) -> list[str]:
+    """Everything for which this study could be refused because of what rows say; mostly nothing.
+
+    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
+    """
+    reasons = [
+        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
+        for feature in study.features
+        if feature.levels is not None and feature.other is None
+    ]
+    if study.missing == "refuse":
+        reasons.append("a missing value")
+    if study.person is not None and study.missing_person == "refuse":
+        reasons.append(f"a row without its {study.person!r}")
+    return reasons
+
+
+def attack(mu: float, study: Study) -> tuple[str, ...]:
     """What an attacker can learn from a release of that μ, sentence by sentence."""
+    known = "every row but one, and that this one is"
+    if study.person is not None:
+        known = "all rows of every person but one, and that those of this one are"
     once = 100 * best_guess(mu)
     twice = 100 * best_guess(mu * 2**0.5)
     return (
-        "suppose they know every row but one, and that this one is either A or B.",
+        f"suppose they know {known} either A or B.",
         (
             "Before the release they guess right 50 times in 100; with it, whatever they do, "
             f"at most {once:.1f} times."

@@ -69,6 +69,61 @@ class MixtureFacts(Record):
     disagreement: float = 0.0  # of files written before each coefficient had its own spread
 
 
+class EvidenceFacts(Record):
+    """Noisy statistics, holder by holder, in scaled units, with the sd of their noise."""
+
+    grams: Annotated[tuple[Matrix, ...], Field(strict=False)]
+    moments: Matrix
+    gram_sd: Vector
+    off_diagonal_sd: Vector
+    moment_sd: Vector
+    counts: Vector | None
+    count_sd: Vector | None
+    squares: Vector | None
+    square_sd: Vector | None
+    eigenvalues: Vector | None
+    eigenvalue_sd: Vector | None
+    intercept: bool
+    average: int
+    whole_rows: bool
+    delta: float
+
+
+class PriorFacts(Record):
+    """A prior, in scaled units."""
+
+    mean: Vector
+    covariance: Matrix
+    shape: float
+    rate: float
+    feature_scale: Matrix
+    feature_degrees: float
+    flat_noise: bool
+    by_spread: bool
+
+
+class SettingsFacts(Record):
+    """How a method was run."""
+
+    chains: Count
+    draws: Count
+    warmup: Count
+    seed: int
+    noise_variance: float | None
+    sampler: Literal["gradient", "metropolis"]
+    spread: float | None
+
+
+class SourceFacts(Record):
+    """What a posterior was inferred from, for all columns of the study."""
+
+    evidence: EvidenceFacts
+    prior: PriorFacts
+    prior_name: str
+    holders: Literal["differ", "common", "separate"]
+    settings: SettingsFacts
+
+
 class PosteriorFacts(Record):
     """The whole metadata; exactly one of closed_form, mixture and chains is there."""
 
@@ -82,6 +137,8 @@ class PosteriorFacts(Record):
     options: str
     software: str
     pooled: PooledFacts | None
+    question: Study | None = None
+    source: SourceFacts | None = None
     closed_form: StudentFacts | None = None
     mixture: MixtureFacts | None = None
     chains: Count | None = None

@@ -110,10 +110,10 @@ class Predictor:
             )
         self.met = RowCounts()
         self._posterior = posterior
-        self._design = Design(posterior.study, response=False, on_outside=self.met.count_outside)
+        self._design = Design(posterior.model, response=False, on_outside=self.met.count_outside)
         self._tails = np.array([(1 - interval) / 2, (1 + interval) / 2])
         outcome = posterior.outcome
-        fitting = MOST_NUMBERS // (outcome.parts * posterior.study.d)
+        fitting = MOST_NUMBERS // (outcome.parts * posterior.model.d)
         self._most_rows = max(1, min(BATCH_ROWS, fitting))
         self._mean = outcome.mean()
         self._covariance = outcome.covariance()
@@ -131,7 +131,7 @@ class Predictor:
     def _block(self, rows: Array) -> Array:
         complete = ~np.isnan(rows).any(axis=1)
         missing = len(rows) - int(complete.sum())
-        if missing and self._posterior.study.missing == "refuse":
+        if missing and self._posterior.model.missing == "refuse":
             raise TableError(
                 "the table has missing values, and the study refuses them: "
                 "fill them before predicting"
@@ -147,7 +147,7 @@ class Predictor:
         """The fields of complete rows, (field, row)."""
         outcome = self._posterior.outcome
         pooled = self._posterior.pooled
-        middle, half = self._posterior.study.response.mapping
+        middle, half = self._posterior.model.response.mapping
         matrix = half * rows
         offset = np.full(len(rows), middle)
         known = _variances(matrix, self._covariance)
@@ -269,8 +269,8 @@ def _text_only(column: pa.Array) -> pa.Array:
 
 def table_for(posterior: Posterior, source: object, keep: Sequence[str] = ()) -> Table:
     """The table to predict from: the study's features, and the columns to keep; no response."""
-    features = [feature.name for feature in posterior.study.features]
-    return table_of(source, posterior.study, list(dict.fromkeys([*features, *keep])))
+    features = [feature.name for feature in posterior.model.features]
+    return table_of(source, posterior.model, list(dict.fromkeys([*features, *keep])))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source_facts import source_facts, source_from
 from tacit.errors import PosteriorError, StudyError
 from tacit.files import write_whole
 from tacit.study import Study
@@ -39,6 +40,10 @@ def save(posterior: Posterior, path: Path) -> None:
         "software": posterior.software,
         "pooled": None if posterior.pooled is None else _plain(posterior.pooled),
     }
+    if posterior.question is not None:
+        facts["question"] = posterior.question.document()
+    if posterior.source is not None and posterior.source.is_small:
+        facts["source"] = source_facts(posterior.source)
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)}), buffer)
     write_whole(path, buffer.getvalue().to_pybytes())
@@ -55,10 +60,13 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             )
         PosteriorFacts.model_validate(facts)
         study = Study.from_document(facts["study"])
+        asked = facts.get("question")
+        question = None if asked is None else Study.from_document(asked)
+        d = (question or study).d
         return cls(
             study=study,
             method=str(facts["method"]),
-            outcome=_unpack(table, facts, study.d),
+            outcome=_unpack(table, facts, d),
             contributions=tuple(
                 Contribution(**contribution) for contribution in facts["contributions"]
             ),
@@ -67,7 +75,9 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             warmup=facts["warmup"],
             options=str(facts["options"]),
             software=str(facts["software"]),
-            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
+            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], d),
+            question=question,
+            source=source_from(facts["source"], study.d) if "source" in facts else None,
         )
     except FileNotFoundError:
         raise PosteriorError(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import usual
-from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import between, exact, listed, number, percent
+from tacit.page.markup import Html, figure, html, paragraph, section, table
+from tacit.page.numbers import between, exact, listed, number, percent
 from tacit.study.columns import Feature
 from tacit.study.transforms import image
 
@@ -17,7 +17,7 @@ MOST_ROWS = 14
 
 def typical_rows(subject: Subject) -> tuple[list[str], dict[str, list[object]]]:
     """The middle of every range with reference levels, and one change at a time."""
-    study = subject.posterior.study
+    study = subject.posterior.model
     base: dict[str, object] = {**usual(study)}
     labels = ["the usual case"]
     rows = [base]
@@ -40,7 +40,7 @@ def _changes(feature: Feature) -> Sequence[object]:
 
 def new_cases(subject: Subject) -> Html:
     """Predictions at typical rows."""
-    study = subject.posterior.study
+    study = subject.posterior.model
     if not study.features:
         return Html("")
     labels, columns = typical_rows(subject)
@@ -78,7 +78,7 @@ def _caption(subject: Subject) -> Html:
 
 def _beyond(subject: Subject, shown: Sequence[charts.Expected]) -> list[Html]:
     """That some intervals reach beyond the response's range, where they do."""
-    response = subject.posterior.study.response
+    response = subject.posterior.model.response
     low, high = image(response.function, response.range)
     if not any(case.of_new[0] < low or case.of_new[1] > high for case in shown):
         return []

@@ -9,7 +9,9 @@ from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import MOST_CASES, Comparison
-from tacit.analyst.report.markup import (
+from tacit.analyst.report.subject import Subject
+from tacit.analyst.report.words import applied
+from tacit.page.markup import (
     Html,
     breakable,
     figure,
@@ -20,8 +22,7 @@ from tacit.analyst.report.markup import (
     section,
     table,
 )
-from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import applied, between, listed, number, percent
+from tacit.page.numbers import between, listed, number, percent
 from tacit.study.transforms import FUNCTIONS
 
 MOST_HEADLINES = 3
@@ -147,7 +148,7 @@ def _clearest(subject: Subject) -> list[tuple[Comparison, charts.Estimate]]:
 
 def _scale(subject: Subject) -> list[Html]:
     """That numbers are of a function of the response, where they are, and how to read them."""
-    response = subject.posterior.study.response
+    response = subject.posterior.model.response
     if response.function is None:
         return []
     values = {
@@ -238,7 +239,7 @@ def _coefficients(subject: Subject) -> Html:
         subject.interval,
         "privacy's share of its variance",
     )
-    unit = "column, power or product" if subject.posterior.study.terms else "feature"
+    unit = "column, power or product" if subject.posterior.model.terms else "feature"
     return table(f"Coefficients, in {subject.response} per unit of the {unit}", heads, rows)
 
 

@@ -40,6 +40,7 @@ from tacit.records import Name, Record, explain
 from tacit.release.signature import load_key, public_key
 from tacit.rows.sql import holds_password
 from tacit.study import Study
+from tacit.study.words import telling
 
 Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
 Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
@@ -142,7 +143,7 @@ class Policy(Record):
 
     def objection(self, study: Study) -> Reason:
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
-        asked = {study.response.name, *(feature.name for feature in study.features)}
+        asked = set(study.table_names)
         objections = {
             Reason.TWO_STAGES: study.scales_share is not None,
             Reason.STUDY: self.studies is not None
@@ -178,19 +179,6 @@ def _placed(place: str, folder: Path) -> str:
             return kind + str(folder / place.removeprefix(kind))
     is_file = not _is_database(place) and not place.startswith(SPARK)
     return str(folder / place) if is_file else place
-
-
-def telling(study: Study) -> list[str]:
-    """Everything for which this study could be refused because of what rows say; mostly nothing.
-
-    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
-    """
-    reasons = [
-        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
-        for feature in study.features
-        if feature.levels is not None and feature.other is None
-    ]
-    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
 
 
 def _names(pattern: str, study: Study) -> bool:

@@ -12,16 +12,15 @@ A secret never stands in the policy: a password in an address is refused.
 """
 
 import glob
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tacit.errors import TableError, TacitError
 from tacit.federation.client.policy import SPARK, Policy
+from tacit.holder.division import persons_in
+from tacit.holder.persons import batches_of
 from tacit.rows.sql import sql_table
-from tacit.rows.table import Table, table_of
+from tacit.rows.table import Batches, Table
 from tacit.study import Study
 
 if TYPE_CHECKING:
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
 
 
 class TooFewRowsError(TableError):
-    """The table has fewer rows than the policy asks for."""
+    """The table has fewer rows, or persons, than the policy asks for."""
 
 
 def table_at(study: Study, policy: Policy) -> "Table | DataFrame":
-    """The policy's rows, refused at their end, before anything is paid, where they are too few."""
+    """The policy's rows, refused before anything is paid where they, or their persons, are few."""
     if policy.is_spark:
         frame = _frame(policy)
-        if policy.least_rows and frame.count() < policy.least_rows:
+        if policy.least_rows and _size(study, frame) < policy.least_rows:
             raise _too_few(policy.least_rows)
         return frame
     if policy.query is None:
-        return _counted(table_of(list(policy.data), study), policy.least_rows)
-    return _counted(sql_table(policy.data[0], policy.query), policy.least_rows)
+        return _counted(study, list(policy.data), policy.least_rows)
+    return _counted(study, sql_table(policy.data[0], policy.query), policy.least_rows)
 
 
 def _frame(policy: Policy) -> "DataFrame":
@@ -50,16 +49,28 @@ def _frame(policy: Policy) -> "DataFrame":
     return spark_table(policy.data[0].removeprefix(SPARK), policy.spark_master)
 
 
-def _counted(table: Table, least: int) -> Table:
-    def batches() -> Iterator[pa.RecordBatch]:
+def _size(study: Study, frame: "DataFrame") -> int:
+    """Rows of a Spark table, or its persons in a study of persons."""
+    if study.person is None:
+        return frame.count()
+    return frame.select(study.person).distinct().count()
+
+
+def _counted(study: Study, source: object, least: int) -> Table:
+    """A source, refused at its end, before anything is paid, where it has too few rows or persons.
+
+    Persons are counted in a study of persons.
+    """
+
+    def batches(*_study: Study) -> Batches:
         rows = 0
-        for batch in table.batches():
-            rows += batch.num_rows
+        for batch in batches_of(study, source):
+            rows += batch.num_rows if study.person is None else persons_in(batch)
             yield batch
         if rows < least:
             raise _too_few(least)
 
-    return Table(batches, table.rows)
+    return Table(batches, by_person=batches)
 
 
 def _too_few(least: int) -> TooFewRowsError:
@@ -91,9 +102,7 @@ def _column_names(policy: Policy) -> list[str] | None:
             for name in glob.glob(place):  # noqa: PTH207
                 _open(Path(name))
         return None
-    batches = sql_table(policy.data[0], policy.query).batches()
-    first = next(batches, None)
-    batches.close() if hasattr(batches, "close") else None
+    first = next(iter(sql_table(policy.data[0], policy.query).batches()), None)
     return None if first is None else list(first.schema.names)
 
 
