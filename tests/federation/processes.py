@@ -47,7 +47,7 @@ def at_most(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-def until(holds, what, seconds=60.0):
+def until(holds, what, seconds=150.0):
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not (value := holds()):
@@ -283,7 +283,7 @@ class Federation:
         self.tacit(name, "federate", "run", app, "--config", values)
         return name
 
-    def ended(self, name, seconds=90):
+    def ended(self, name, seconds=180):
         """Exit code and words of `tacit federate run`."""
         return self.running.pop(name).wait(seconds), self.log(name)
 
@@ -294,7 +294,7 @@ class Federation:
         self.start(name, BIN / "flwr", "run", app, "tacit", "--stream", *options)
         return name
 
-    def finish(self, run, seconds=90):
+    def finish(self, run, seconds=180):
         assert self.running.pop(run).wait(seconds) == 0, self.log(run)
         assert "Exit Code" not in self.log(run), self.log(
             run

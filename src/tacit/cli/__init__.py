@@ -9,6 +9,7 @@ from tacit.cli import (
     demo,
     doctor,
     effect,
+    exchange,
     federate,
     fit,
     follow,
@@ -43,6 +44,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
+app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("scales")(scales.scales)

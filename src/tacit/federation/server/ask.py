@@ -16,6 +16,7 @@ from flwr.serverapp import Grid
 
 from tacit.errors import TacitError
 from tacit.federation.clock import CLOCK_LIMIT
+from tacit.federation.server.fetch import Fetcher
 from tacit.federation.wire import Answer, Reason, read_answer, read_version
 
 Document = TypeVar("Document")
@@ -119,6 +120,7 @@ def ask(
 ) -> list[Standing[Document]]:
     """Where every node that was asked stands in the end."""
     state: _Round[Document] = _Round()
+    fetcher = Fetcher(grid)
     patience = question.patience
     end = time.monotonic() + patience.deadline
 
@@ -129,7 +131,7 @@ def ask(
 
     while not state.is_over(question) and time.monotonic() < end:
         _send(grid, question, state, end)
-        for message in _pull(grid, state):
+        for message in _pull(fetcher, state):
             node = state.under_way.pop(message.metadata.reply_to_message_id)
             change(_read(message, node, question, state))
         for node in state.standings:
@@ -182,14 +184,13 @@ def _space(patience: Patience, state: _Round[Document], node: int, moment: float
         state.spacing[node] = min(2 * spacing, max(patience.poll, LONGEST_POLL))
 
 
-def _pull(grid: Grid, state: _Round[Document]) -> Iterable[Message]:
+def _pull(fetcher: Fetcher, state: _Round[Document]) -> Iterable[Message]:
     """Answers that have come, each fetched by itself: an unreadable one hides no other."""
-    for sent, node in list(state.under_way.items()):
-        try:
-            yield from grid.pull_messages([sent])
-        except Exception:  # noqa: BLE001  (whatever a node sent must not stop the rest)
-            del state.under_way[sent]
+    for sent, fetching in fetcher.fetched(list(state.under_way)):
+        if fetching.failed:
+            node = state.under_way.pop(sent)
             state.standings[node] = Standing(node, "rejected", "answer: it cannot be read")
+        yield from fetching.messages
 
 
 def _read(
