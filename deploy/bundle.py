@@ -3,9 +3,9 @@
     python deploy/bundle.py dist/bundle [--extra flower --extra sql --extra sign]
 
 It holds the wheel of this checkout, the wheels of everything it needs as constraints.txt pins them,
-a list of all with their SHA-256, and install.sh, which takes nothing but what is on the list. Wheels
-are for the Python that runs this (its minor version) and this kind of machine; those of Linux run
-on Debian's and Red Hat's families alike.
+a list of all with their SHA-256, and install.sh, which takes nothing but what is on the list.
+Wheels are for the Python that runs this (its minor version) and this kind of machine; those of
+Linux run on Debian's and Red Hat's families alike.
 """
 
 import argparse
@@ -24,8 +24,12 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${{1:-/opt/tacit}}
 python=${{PYTHON:-python{minor}}}
-command -v "$python" >/dev/null || {{ echo "needs $python, for which these wheels are; set PYTHON" >&2; exit 2; }}
-(cd "$here" && sha256sum --quiet --check SHA256SUMS) || {{ echo "the bundle was changed or is damaged" >&2; exit 2; }}
+fail() {{
+    echo "$1" >&2
+    exit 2
+}}
+command -v "$python" >/dev/null || fail "needs $python, for which these wheels are; set PYTHON"
+(cd "$here" && sha256sum --quiet --check SHA256SUMS) || fail "the bundle was changed or is damaged"
 "$python" -m venv "$prefix"
 "$prefix/bin/pip" install --quiet --no-index --no-cache-dir --disable-pip-version-check \\
     --find-links "$here/wheels" --require-hashes --requirement "$here/requirements.txt"
@@ -67,7 +71,16 @@ def bundle(out: Path, extras: list[str]) -> None:
     (own,) = wheels.glob("tacit_dp-*.whl")
     wanted = f"{own}[{','.join(extras)}]"
     places = ("--find-links", str(wheels), "--dest", str(wheels))
-    pip("download", "--quiet", "--only-binary", ":all:", "--constraint", str(pins()), *places, wanted)
+    pip(
+        "download",
+        "--quiet",
+        "--only-binary",
+        ":all:",
+        "--constraint",
+        str(pins()),
+        *places,
+        wanted,
+    )
     listed = sorted(wheels.glob("*.whl"))
     lines = "\n".join(requirement(wheel) for wheel in listed) + "\n"
     (out / "requirements.txt").write_text(lines, encoding="utf-8")
@@ -80,13 +93,17 @@ def bundle(out: Path, extras: list[str]) -> None:
     text = "".join(f"{digest(path)}  {path.relative_to(out)}\n" for path in sums)
     (out / "SHA256SUMS").write_text(text, encoding="utf-8")
     size = sum(path.stat().st_size for path in sums) / 2**20
-    print(f"{out}: {len(listed)} wheels, {size:.0f} MB; sh install.sh on the machine without an index")
+    print(
+        f"{out}: {len(listed)} wheels, {size:.0f} MB; sh install.sh on the machine without an index"
+    )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--extra", action="append", help="extras of the package [flower, sql, sign]")
+    parser.add_argument(
+        "--extra", action="append", help="extras of the package [flower, sql, sign]"
+    )
     given = parser.parse_args()
     if given.out.exists():
         parser.error(f"{given.out} exists already: remove it or give another folder")

@@ -2,7 +2,7 @@
 
 They run on loopback, with TLS and node authentication on.
 
-Covers `tacit.federation.client.serve`.
+Covers `tacit.federation.client.serve`, `tacit.cli.federate_run`, `tacit.cli.federate_services`.
 """
 
 import json

@@ -5,6 +5,7 @@ policy to begin with. A reply holds a site's two public keys, and is signed with
 they are this site's, people find out by reading a fingerprint to each other.
 """
 
+import base64
 import hashlib
 import json
 from pathlib import Path
@@ -13,10 +14,10 @@ from typing import Annotated, Literal, Self
 from pydantic import StringConstraints, ValidationError
 
 from tacit.errors import FederationError
-from tacit.federation.client.policy import PublicKey
 from tacit.federation.keys import fingerprint
 from tacit.files import write_whole
 from tacit.records import Record, explain
+from tacit.release.parcel import PublicKey
 from tacit.release.signature import is_signed, load_key, public_key
 
 MOST_BYTES = 2**21
@@ -66,8 +67,6 @@ class Invitation(_Letter):
     @property
     def fingerprint(self) -> str:
         """The authority's certificate as people read it out."""
-        import base64
-
         return fingerprint(base64.b64encode(self.authority.encode()).decode())
 
 
@@ -84,8 +83,6 @@ class Reply(_Letter):
     @classmethod
     def of(cls, holder: str, node_key: str, key: Path) -> Self:
         """A reply, signed with the key that will sign releases."""
-        import base64
-
         private = load_key(key)
         public = public_key(private)
         text = _statement(holder, node_key, public)
@@ -105,8 +102,6 @@ class Reply(_Letter):
     def fingerprint(self) -> str:
         """Both keys as people read them out."""
         digest = hashlib.sha256(_statement(self.holder, self.node_key, self.sign_key)).digest()
-        import base64
-
         return fingerprint(base64.b64encode(digest).decode())
 
 

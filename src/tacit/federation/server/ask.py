@@ -129,15 +129,17 @@ def ask(
             state.standings[standing.node] = standing
             on_change(standing)
 
-    while not state.is_over(question) and time.monotonic() < end:
+    while True:
         _send(grid, question, state, end)
         for message in _pull(fetcher, state):
             node = state.under_way.pop(message.metadata.reply_to_message_id)
             change(_read(message, node, question, state))
-        for node in state.standings:
+        for node in list(state.standings):
             change(_listened(state, node))
-        if not state.is_over(question):
-            time.sleep(max(0.0, min(patience.pause, end - time.monotonic())))
+        left = end - time.monotonic()
+        if state.is_over(question) or left <= 0:
+            break
+        time.sleep(min(patience.pause, left))
     return [
         replace(standing, reason=standing.reason or "published")
         for standing in state.standings.values()
