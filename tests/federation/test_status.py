@@ -86,7 +86,7 @@ def test_a_site_says_what_does_not_run(site):
     assert not seen["executor"].good
     assert "systemctl start tacit-site" in seen["executor"].words
     assert "systemctl start tacit-supernode" in seen["supernode"].words
-    assert "cannot be reached" in seen["server"].words
+    assert "cannot be read" in seen["server"].words, "the authority's certificate is not there"
 
 
 def test_an_executor_is_seen_by_its_lock(site):

@@ -6,6 +6,7 @@ Where there is no systemd, as in a container, files are written and the commands
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -31,6 +32,24 @@ ROOTS_ONLY = (
 def is_root() -> bool:
     """Whether this process may change the machine."""
     return os.geteuid() == 0
+
+
+def is_user(name: str) -> bool:
+    """Whether the machine has such a user."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def add_users(users: Sequence[str], group: str) -> None:
+    """Add users for services, with a group in common; those that are there stay as they are."""
+    subprocess.run(["groupadd", "--system", "--force", group], check=True)  # noqa: S603,S607
+    for user in users:
+        if not is_user(user):
+            command = ["useradd", "--system", "--groups", group, user]
+            subprocess.run(command, check=True)  # noqa: S603
 
 
 @dataclass(frozen=True)

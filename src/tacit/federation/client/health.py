@@ -77,11 +77,11 @@ def _budget(policy: Policy) -> Check:
     spent = next(
         (account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0
     )
-    left = max(0.0, limit - spent)
+    left = max(0.0, round(limit - spent, 6))
     words = f"epsilon {spent:.4g} of {limit:g} spent by data set {policy.dataset!r}"
     if left <= 0:
         words += ": out of budget; no further study can be answered"
-    return Check("budget", good=left > 0, words=words, value=round(left, 6))
+    return Check("budget", good=left > 0, words=words, value=left)
 
 
 def _disk(policy: Policy) -> Check:

@@ -5,7 +5,6 @@ A key is never overwritten, nor a policy that was edited: what is there already 
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from tacit.federation.client.place import FILE, PORT, Place
 from tacit.federation.invitation import Invitation, Reply
 from tacit.federation.keys import ensure_keys, write_node_key
 from tacit.federation.project import filled
-from tacit.federation.services import Services
+from tacit.federation.services import Services, add_users, is_user
 from tacit.files import write_whole
 
 SERVICES = ("tacit-supernode", "tacit-site")
@@ -82,20 +81,20 @@ class Joining:
         return [
             Act(
                 f"add the users {' and '.join(users)}, with the group {GROUP} in common",
-                all(_is_user(user) for user in users),
-                lambda: _add_users(users),
+                all(is_user(user) for user in users),
+                lambda: add_users(users, GROUP),
             )
         ]
 
     def _make_folders(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self.user and _is_user("tacit"):
+        if not self.user and is_user("tacit"):
             shutil.chown(self.state, "tacit")
 
     def _make_keys(self) -> None:
         ensure_keys(self.folder)
-        if not self.user and _is_user("tacit"):
+        if not self.user and is_user("tacit"):
             shutil.chown(self.folder / "node.key", "tacit-supernode")
             shutil.chown(self.folder / "sign.key", "tacit")
             shutil.chown(self.folder / "secret", group=GROUP)
@@ -149,23 +148,6 @@ def perform(acts: list[Act]) -> None:
                 f"could not {act.words}: {error.strerror}; run it as root, or without root with "
                 "--user"
             ) from None
-
-
-def _is_user(name: str) -> bool:
-    import pwd
-
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
-
-
-def _add_users(users: tuple[str, ...]) -> None:
-    subprocess.run(["groupadd", "--system", "--force", GROUP], check=True)  # noqa: S603,S607
-    for user in users:
-        if not _is_user(user):
-            subprocess.run(["useradd", "--system", "--groups", GROUP, user], check=True)  # noqa: S603,S607
 
 
 def leave(place: Place, services: Services) -> str | None:

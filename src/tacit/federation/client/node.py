@@ -10,9 +10,11 @@ import contextlib
 import ctypes
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +28,9 @@ LONGEST_PAUSE = 20.0
 """Seconds between two starts of a SuperNode that ends at once, at most."""
 STEADY = 60.0
 """Seconds after which a SuperNode that ends is started again without a pause."""
+_SYSTEM = ctypes.CDLL(None)
+_SET_PARENT_DEATH_SIGNAL = 1
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 PARTING = 8.0
 """Seconds that a SuperNode has to say good-bye to the server."""
 
@@ -59,7 +64,7 @@ class Supervisor:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[str] | None = None
         self._started = 0.0
         self._pause = 1.0
         self._seen = False
@@ -83,9 +88,14 @@ class Supervisor:
         self._child = subprocess.Popen(  # noqa: S603 - our own command
             self._link.command(),
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
             env=environment,
-            preexec_fn=_ends_with_its_parent,  # noqa: PLW1509 - this process has no other thread
+            preexec_fn=_ends_with_its_parent,  # noqa: PLW1509 - one call of the system, no lock
         )
+        threading.Thread(target=_pass_on, args=(self._child,), daemon=True).start()
         self._started = time.monotonic()
         self._seen = False
 
@@ -113,11 +123,17 @@ class Supervisor:
         self._child = None
 
 
+def _pass_on(child: "subprocess.Popen[str]") -> None:
+    """What Flower says, as lines of this service's log."""
+    for line in child.stdout or ():
+        if words := _COLOURS.sub("", line).strip():
+            LOG.info("SuperNode: %s", words)
+
+
 def _ends_with_its_parent() -> None:
     """Let a child end with this process, however that ends: an orphan would keep the port."""
-    set_parent_death_signal = 1
     with contextlib.suppress(AttributeError):  # where there is no Linux beneath
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+        _SYSTEM.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def supervise(link: Link, is_over: Callable[[], bool] = lambda: False) -> None:

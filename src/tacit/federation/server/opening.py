@@ -15,7 +15,7 @@ from tacit.federation.invitation import Invitation, Reply
 from tacit.federation.project import INNER_PORT, Project, filled
 from tacit.federation.server.control import Control
 from tacit.federation.server.sites import Sites
-from tacit.federation.services import Services
+from tacit.federation.services import Services, add_users
 from tacit.files import read_toml, write_whole
 from tacit.study import Study
 from tacit.study.toml import study_toml
@@ -83,6 +83,10 @@ def install(project: Path, folder: Path, state: Path, services: Services) -> str
         shutil.copy(project / "superlink" / name, folder / name)
     (folder / "superlink.key").chmod(0o600)
     state.mkdir(parents=True, exist_ok=True)
+    if not services.user:
+        add_users(["tacit"], "tacit-link")
+        for place in (folder / "superlink.key", state):
+            shutil.chown(place, "tacit")
     words = {
         "PREFIX": sys.prefix,
         "FOLDER": str(folder),
