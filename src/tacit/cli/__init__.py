@@ -7,6 +7,7 @@ import typer
 
 from tacit.cli import (
     demo,
+    desk,
     doctor,
     effect,
     exchange,
@@ -47,6 +48,7 @@ app.add_typer(federate.app, name="federate")
 app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
+app.command("desk")(desk.desk)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
