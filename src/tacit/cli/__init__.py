@@ -10,6 +10,7 @@ from tacit.cli import (
     desk,
     doctor,
     effect,
+    exchange,
     federate,
     fit,
     follow,
@@ -44,6 +45,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
+app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)
