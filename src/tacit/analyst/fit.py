@@ -102,9 +102,16 @@ def _posterior(
     evidence = of_columns(source.evidence, kept.places)
     prior = prior_of_columns(source.prior, kept.places)
     settings = source.settings
+    frame = evidence.frame
+    prior = prior if frame is None else frame.prior(prior)
     outcome = _outcome(method, evidence, prior, settings, source.holders)
-    sentences = cautions(evidence, kept.study.columns, prior, outcome)
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
+    pooled = None if apart else pool(evidence, prior, outcome)
+    if frame is not None:
+        outcome = frame.outcome(outcome)
+        evidence = frame.evidence(evidence)
+        pooled = None if pooled is None else frame.pooled(pooled)
+    sentences = cautions(evidence, kept.study.columns, prior, outcome)
     return Posterior(
         study=study,
         method=method.name,
@@ -115,7 +122,7 @@ def _posterior(
         warmup=settings.warmup,
         options=_options(method, source, kept),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if apart else pool(evidence, prior, outcome),
+        pooled=pooled,
         question=kept.study if kept.left_out else None,
         source=source,
     )
