@@ -38,6 +38,7 @@ class Evidence:
     average: int = 1  # k: each row of X is the sum of so many rows over √k, and so is its response
     whole_rows: bool = False  # whether no row was shrunk or left out: the intercept is then 1
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
+    error_maps: Array | None = None  # (J, d, d): C where Cov(z | X) is σ²CSC', not σ²S
 
     @classmethod
     def of(

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,8 @@ import numpy as np
 from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.fit import fit_family
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
@@ -41,12 +44,15 @@ def fit(
     *,
     prior: Prior | str | Path = "weak",
     holders: HoldersAre = "differ",
+    family: FamilyName | None = None,
     settings: Settings | None = None,
 ) -> Posterior:
     """Infer the coefficients from releases: a collection, or paths and documents to collect.
 
     `holders` says what noise-aware takes them to be: such as may "differ" (from three on), alike
     ("common"), or nothing to each other ("separate": each is fitted alone).
+    `family` is "logistic", "probit" or "poisson" where the response is 0/1 or a count, and the
+    coefficients are to be log-odds or log-rates.
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
     `[prior]` table.
     """
@@ -57,8 +63,19 @@ def fit(
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
     law = prior_of(prior, collection.study)
-    outcome = _outcome(chosen, evidence, law, settings, holders)
-    sentences = cautions(evidence, collection.study.columns, law, outcome)
+    infer = partial(_outcome, chosen, prior=law, settings=settings, holders=holders)
+    link = None
+    own: tuple[str, ...] = ()
+    if family is None:
+        outcome = infer(evidence)
+    else:
+        _check_family(chosen, family)
+        fitted = fit_family(family, collection.study, evidence, law, infer)
+        outcome = fitted.outcome
+        evidence = fitted.evidence
+        link = fitted.family
+        own = fitted.cautions
+    sentences = [*cautions(evidence, collection.study.columns, law, outcome), *own]
     apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
         study=collection.study,
@@ -68,9 +85,10 @@ def fit(
         caveat=" ".join(filter(None, [chosen.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(chosen, prior, holders, settings),
+        options=_options(chosen, prior, holders, family, settings),
         software=f"tacit {version('tacit-dp')}",
         pooled=None if apart else pool(evidence, law, outcome),
+        family=link,
     )
 
 
@@ -137,8 +155,17 @@ def _contributions(collection: Collection) -> tuple[Contribution, ...]:
     )
 
 
+def _check_family(method: Method, family: str) -> None:
+    if method.name != DEFAULT_METHOD:
+        raise MethodError(f"family: {family} goes with {DEFAULT_METHOD}; leave the method out")
+
+
 def _options(
-    method: Method, prior: Prior | str | Path, holders: HoldersAre, settings: Settings
+    method: Method,
+    prior: Prior | str | Path,
+    holders: HoldersAre,
+    family: FamilyName | None,
+    settings: Settings,
 ) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
     options: dict[str, object] = {
@@ -147,6 +174,8 @@ def _options(
     }
     if holders != "differ":
         options["holders"] = holders
+    if family is not None:
+        options["family"] = family
     if not method.computed:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method.samplers:

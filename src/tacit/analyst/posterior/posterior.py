@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.family import Family, on_link_scale
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.units import Units, contrast_units, scaled_units, user_units
@@ -64,14 +65,25 @@ class Posterior:
     options: str = ""  # those of `tacit fit` that give this posterior again
     software: str = ""
     pooled: Pooled | None = None  # what tells sampling from privacy
+    family: Family | None = None  # None for a straight line; else coefficients are a map of θ
+
+    @cached_property
+    def scale(self) -> Study:
+        """The study on whose response's scale coefficients are: itself, or with log-odds as it."""
+        return self.study if self.family is None else on_link_scale(self.study, self.family.link)
 
     @cached_property
     def _units(self) -> dict[str, Units]:
-        return {
-            "user": user_units(self.study),
-            "scaled": scaled_units(self.study),
-            "contrast": contrast_units(self.study),
+        units = {
+            "user": user_units(self.scale),
+            "scaled": scaled_units(self.scale),
+            "contrast": contrast_units(self.scale),
         }
+        return {name: self.linked(to) for name, to in units.items()}
+
+    def linked(self, units: Units) -> Units:
+        """Units of the coefficients as a map of θ; those of a family are one themselves."""
+        return units if self.family is None else self.family.through(units)
 
     def units(self, name: AnyUnits) -> Units:
         """The map from θ to the coefficients in those units."""
@@ -269,7 +281,7 @@ class Posterior:
         rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.study.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.scale.response.label}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:
