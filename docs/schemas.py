@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tacit.analyst.posterior.facts import PosteriorFacts
+from tacit.holder.dossier.registry import Entry
 from tacit.release import Release, ScalesRelease
 from tacit.study import Study
 
@@ -18,6 +19,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "release": Release,
     "scales": ScalesRelease,
     "posterior": PosteriorFacts,
+    "deployment": Entry,
 }
 
 

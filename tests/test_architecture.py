@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "errors": set(),
     "records": set(),
     "html": set(),
+    "page": {"page"},
     "limits": set(),
     "files": {"errors"},
     "privacy": {"privacy", "errors", "records"},
@@ -38,8 +39,8 @@ MAY_IMPORT = {
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},
-    "holder": DOCUMENTS | {"rows", "holder"},
-    "analyst": DOCUMENTS | {"rows", "analyst"},
+    "holder": DOCUMENTS | {"rows", "holder", "page"},
+    "analyst": DOCUMENTS | {"rows", "analyst", "page"},
 }
 OUTSIDE = {
     *("os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tacit.estimator import PrivateBayesianRegression as PrivateBayesianRegression
     from tacit.holder.ledger import Ledger as Ledger
     from tacit.holder.publish import publish as publish
+    from tacit.holder.publish import rehearse as rehearse
+    from tacit.holder.rehearsal import Rehearsal as Rehearsal
     from tacit.holder.scales import publish_scales as publish_scales
     from tacit.holder.stream.publish import Report as Report
     from tacit.holder.stream.publish import stream as stream
@@ -45,6 +47,7 @@ _HOMES = {
     "Posterior": "tacit.analyst.posterior.posterior",
     "Prior": "tacit.analyst.prior",
     "PrivateBayesianRegression": "tacit.estimator",
+    "Rehearsal": "tacit.holder.rehearsal",
     "Release": "tacit.release.statistics",
     "ReleaseForm": "tacit.study.form",
     "Report": "tacit.holder.stream.publish",
@@ -61,6 +64,7 @@ _HOMES = {
     "forecast": "tacit.plan",
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
+    "rehearse": "tacit.holder.publish",
     "simulate": "tacit.simulation",
     "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream.publish",

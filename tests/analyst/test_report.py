@@ -2,7 +2,8 @@
 markup.
 
 Covers `tacit.analyst.report`, `tacit.analyst.report.background`, `tacit.analyst.report.findings`,
-`tacit.analyst.report.markup`, `tacit.analyst.report.words`, `tacit.analyst.report.notebook`.
+`tacit.page.markup`, `tacit.page.numbers`, `tacit.analyst.report.words`,
+`tacit.analyst.report.notebook`.
 """
 
 import math
@@ -16,9 +17,9 @@ import tacit
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.report import report
-from tacit.analyst.report.markup import Html, html
-from tacit.analyst.report.svg import Axis, shortened
-from tacit.analyst.report.words import number, percent, power
+from tacit.page.markup import Html, html
+from tacit.page.numbers import number, percent, power
+from tacit.page.svg import Axis, shortened
 from tacit.simulation import simulate
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${title}$name</style>"

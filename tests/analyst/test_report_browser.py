@@ -1,7 +1,7 @@
 """The report in a real browser: drawn, offline, light and dark, narrow, printed, by keyboard and
 for screen readers.
 
-Covers `tacit.analyst.report.charts`, `tacit.analyst.report.svg`.
+Covers `tacit.analyst.report.charts`, `tacit.page.svg`.
 """
 
 import itertools

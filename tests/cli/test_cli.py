@@ -378,6 +378,48 @@ def test_publish_takes_several_tables(tacit, house):
     assert Release.load(house / "north.json").n == 12
 
 
+CODED = (
+    ROWS.splitlines()[0]
+    + "\n"
+    + "".join(f"{20 + k},{-999 if k < 20 else 25},female,planned,{k % 20}\n" for k in range(60))
+)
+
+
+def test_a_rehearsal_is_for_the_screen_and_a_file_that_stays(tacit, house):
+    (house / "table.csv").write_text(CODED, encoding="utf-8")
+    before = files(house)
+    code, out, err = tacit(*PUBLISH[:-2], "--rehearse", "--keep-rehearsal", "kept.json")
+    assert (code, out) == (0, "")
+    assert "-999 is there 20 times" in " ".join(err.split())
+    assert "stays here" in err
+    assert files(house) - before == {"kept.json"}
+    sentence = refused(tacit("fit", "kept.json", "--out", "p.parquet"))
+    assert "this is not a release" in sentence
+    assert refused(tacit(*PUBLISH[:-2])).startswith("give --out")
+    code, out, _ = tacit(*PUBLISH[:-2], "--rehearse", "--quiet")
+    assert (code, out) == (0, "")
+    taken = refused(tacit(*PUBLISH[:-2], "--rehearse", "--keep-rehearsal", "study.toml"))
+    assert "overwrite" in taken
+
+
+def test_publishing_stops_where_the_rehearsal_would_shout(tacit, house, monkeypatch):
+    (house / "table.csv").write_text(CODED, encoding="utf-8")
+    code, out, err = tacit(*PUBLISH)
+    assert (code, out) == (2, "")
+    *told, sentence = err.splitlines()
+    assert "-999 is there 20 times" in " ".join(told)
+    assert sentence.startswith("tacit: the table does not look like what the study describes")
+    assert "bmi" not in sentence
+    assert not (house / "ledger.db").exists()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_words, **_options: False)
+    assert tacit(*PUBLISH)[0] == 2
+    monkeypatch.setattr("typer.confirm", lambda *_words, **_options: True)
+    assert tacit(*PUBLISH)[0] == 0
+    assert tacit(*PUBLISH, "--again", "--anyway")[0] == 2  # the budget, and nothing before it
+    assert len(Ledger(house / "ledger.db").accounts()[0].charges) == 1
+
+
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_local_diagnostics_go_to_the_error_stream_alone(tacit, house, as_json):
     code, out, err = tacit(*PUBLISH, "--local-diagnostics", *as_json)

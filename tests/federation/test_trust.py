@@ -13,7 +13,7 @@ from tacit.analyst.collection import collect
 from tacit.cli import app
 from tacit.errors import FederationError, PolicyError, ReleaseError, SignatureError
 from tacit.federation.client.answer import answer
-from tacit.federation.client.policy import Policy, telling
+from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.keys import fingerprint
 from tacit.federation.secure_sum.server import Sum
@@ -24,6 +24,7 @@ from tacit.release import Release
 from tacit.release.attestation import attesting
 from tacit.release.signature import new_key
 from tacit.study.toml import study_toml
+from tacit.study.words import telling
 
 __all__ = ["sites"]
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)

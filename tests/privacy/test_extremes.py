@@ -19,7 +19,7 @@ from studies import agreed
 from tacit import publish
 from tacit.errors import StudyError
 from tacit.holder.charge import Purpose
-from tacit.holder.perturb import noisy_steps, perturb, rehearse
+from tacit.holder.perturb import blank, noisy_steps, perturb
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS, lattice_for
 from tacit.privacy.noise import MOST_STEPS, rehearsal, secure_noise
@@ -146,7 +146,7 @@ def walk(step):
         most = max(most, ratio(mechanism))
         if place % 16 == 0:
             assert study.resolved().hash == study.hash
-            rehearse(study, Purpose("holder")).to_json()
+            blank(study, Purpose("holder")).to_json()
     return len(checked), most
 
 

@@ -1,32 +1,32 @@
 """Fit: from releases to a posterior, by a method's name."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.families.fit import fit_family
+from tacit.analyst.families.fit import Question, fit_family
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source import HoldersAre, Source, of_columns, prior_of_columns
 from tacit.analyst.prior import Prior, prior_named
 from tacit.analyst.prior_file import load_prior
-from tacit.errors import MethodError, PriorError, ReleaseError
+from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError
 from tacit.release import Release
 from tacit.study import Study
+from tacit.study.submodel import Submodel, named_terms, of_terms, submodel, term_names
 
 DEFAULT_METHOD = "noise-aware"
-HoldersAre = Literal["differ", "common", "separate"]
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -46,6 +46,8 @@ def fit(
     holders: HoldersAre = "differ",
     family: FamilyName | None = None,
     settings: Settings | None = None,
+    only: str | Sequence[str] = (),
+    without: str | Sequence[str] = (),
 ) -> Posterior:
     """Infer the coefficients from releases: a collection, or paths and documents to collect.
 
@@ -54,41 +56,92 @@ def fit(
     `family` is "logistic", "probit" or "poisson" where the response is 0/1 or a count, and the
     coefficients are to be log-odds or log-rates.
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
-    `[prior]` table.
+    `[prior]` table. `only` and `without` name terms of the study that a sub-model keeps, or does
+    not: "age", "bmi^2", "age:sex".
     """
     collection = _collected(releases)
     settings = Settings() if settings is None else settings
     chosen = method_named(method)
-    evidence = collection.evidence
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
-    law = prior_of(prior, collection.study)
-    infer = partial(_outcome, chosen, prior=law, settings=settings, holders=holders)
-    link = None
+    study = collection.study
+    source = Source(
+        evidence=collection.evidence,
+        prior=prior_of(prior, study),
+        prior_name="(given in code)" if isinstance(prior, Prior) else str(prior),
+        holders=holders,
+        settings=settings,
+        family=family,
+    )
+    names = term_names(study)
+    kept = submodel(study, named_terms(only, names), named_terms(without, names))
+    return _posterior(study, chosen, source, kept, _contributions(collection))
+
+
+def refit(
+    posterior: Posterior, only: str | Sequence[str] = (), without: str | Sequence[str] = ()
+) -> Posterior:
+    """A sub-model of a posterior's model, from what that was inferred from."""
+    if posterior.source is None:
+        raise PosteriorError(
+            "this posterior does not hold the statistics that it was inferred from: "
+            "fit the sub-model from the releases, with only or without"
+        )
+    names = term_names(posterior.model)
+    kept = submodel(posterior.model, named_terms(only, names), named_terms(without, names))
+    return _posterior(
+        posterior.study,
+        method_named(posterior.method),
+        posterior.source,
+        of_terms(posterior.study, term_names(kept.study)),
+        posterior.contributions,
+    )
+
+
+def _posterior(
+    study: Study,
+    method: Method,
+    source: Source,
+    kept: Submodel,
+    contributions: tuple[Contribution, ...],
+) -> Posterior:
+    """Infer what is asked from what there is."""
+    evidence = of_columns(source.evidence, kept.places)
+    prior = prior_of_columns(source.prior, kept.places)
+    settings = source.settings
+    infer = partial(_outcome, method, prior=prior, settings=settings)
+    family = None
     own: tuple[str, ...] = ()
-    if family is None:
-        outcome = infer(evidence)
+    if source.family is None:
+        outcome = infer(evidence, holders=source.holders)
     else:
-        _check_family(chosen, family)
-        fitted = fit_family(family, collection.study, evidence, law, infer)
+        _check_family(source.family, method, source.holders)
+        fitted = fit_family(
+            source.family,
+            Question(study=kept.study, radius=study.row_radius, evidence=evidence, prior=prior),
+            first=partial(infer, holders="common"),
+            infer=partial(infer, holders=source.holders),
+        )
         outcome = fitted.outcome
         evidence = fitted.evidence
-        link = fitted.family
+        family = fitted.family
         own = fitted.cautions
-    sentences = [*cautions(evidence, collection.study.columns, law, outcome), *own]
-    apart = holders == "separate" or bool(np.isnan(outcome.residual_variance()))
+    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *own]
+    apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     return Posterior(
-        study=collection.study,
-        method=chosen.name,
+        study=study,
+        method=method.name,
         outcome=outcome,
-        contributions=_contributions(collection),
-        caveat=" ".join(filter(None, [chosen.caveat, *sentences])),
+        contributions=contributions,
+        caveat=" ".join(filter(None, [method.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(chosen, prior, holders, family, settings),
+        options=_options(method, source, kept),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if apart else pool(evidence, law, outcome),
-        family=link,
+        pooled=None if apart else pool(evidence, prior, outcome),
+        question=kept.study if kept.left_out else None,
+        source=source,
+        family=family,
     )
 
 
@@ -155,27 +208,26 @@ def _contributions(collection: Collection) -> tuple[Contribution, ...]:
     )
 
 
-def _check_family(method: Method, family: str) -> None:
+def _check_family(family: str, method: Method, holders: HoldersAre) -> None:
     if method.name != DEFAULT_METHOD:
         raise MethodError(f"family: {family} goes with {DEFAULT_METHOD}; leave the method out")
+    if holders == "separate":
+        raise MethodError(
+            f"family: {family} is fitted to holders together; "
+            "for one of them alone, fit its release by itself"
+        )
 
 
-def _options(
-    method: Method,
-    prior: Prior | str | Path,
-    holders: HoldersAre,
-    family: FamilyName | None,
-    settings: Settings,
-) -> str:
+def _options(method: Method, source: Source, kept: Submodel) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
-    options: dict[str, object] = {
-        "method": method.name,
-        "prior": "(given in code)" if isinstance(prior, Prior) else prior,
-    }
-    if holders != "differ":
-        options["holders"] = holders
-    if family is not None:
-        options["family"] = family
+    settings = source.settings
+    options: dict[str, object] = {"method": method.name, "prior": source.prior_name}
+    if kept.left_out:
+        options["without"] = ",".join(kept.left_out)
+    if source.holders != "differ":
+        options["holders"] = source.holders
+    if source.family is not None:
+        options["family"] = source.family
     if not method.computed:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method.samplers:

@@ -207,8 +207,8 @@ def _request_facts(request: "Request") -> dict[str, Any]:
 
 def _judgement(study: "Study", policy: "Policy") -> str:
     """What only a person can judge: refusals that tell of rows, and who the others in a sum are."""
-    from tacit.federation.client.policy import telling
     from tacit.federation.keys import fingerprint
+    from tacit.study.words import telling
 
     lines = [
         f"it would be refused, which tells something, for {reason}" for reason in telling(study)

@@ -41,6 +41,17 @@ Holders = Annotated[
         help="May holders differ (noise-aware, from three on); are they alike; or each alone."
     ),
 ]
+Family = Annotated[
+    Literal["logistic", "probit", "poisson"] | None,
+    typer.Option(help="For a response of 0/1, or a count: coefficients as log-odds, or log-rates."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Fit these terms alone, as in `--only age,sex`; the releases serve it too."),
+]
+Without = Annotated[
+    list[str] | None, typer.Option(help="Fit all terms but these, as in `--without bmi`.")
+]
 
 
 def fit(
@@ -55,6 +66,9 @@ def fit(
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
     holders: Holders = "differ",
+    family: Family = None,
+    only: Only = None,
+    without: Without = None,
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
@@ -94,7 +108,14 @@ def fit(
             on_progress=on_progress,
         )
         posterior = fit_collection(
-            collection, method or DEFAULT_METHOD, prior=prior, holders=holders, settings=settings
+            collection,
+            method or DEFAULT_METHOD,
+            prior=prior,
+            holders=holders,
+            family=family,
+            settings=settings,
+            only=only or (),
+            without=without or (),
         )
     posterior.save(out)
     _tell(posterior, collection, out, as_json=as_json)

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -66,6 +67,8 @@ WithoutImplausible = Annotated[
 AllowSimulated = Annotated[
     bool, typer.Option("--allow-simulated", help="Take releases with seeded noise.")
 ]
+WIDTH = 80
+"""Columns of a screen that every output fits."""
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
@@ -118,6 +121,13 @@ def confirmed(ledger: "Ledger", dataset: str) -> bool:
     return typer.confirm(
         f"The ledger knows {', '.join(map(repr, names))}, not {dataset!r}. "
         "Are the rows of other persons than theirs?"
+    )
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """A paragraph in lines of at most eighty columns, no word of which is broken."""
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 

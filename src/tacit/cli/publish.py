@@ -1,6 +1,7 @@
 """`tacit publish`: from a table to a release."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,11 +10,12 @@ import typer
 from tacit.cli import options
 from tacit.cli.progress import rows_bar
 from tacit.cli.source import Asked, files_of, source_of
-from tacit.errors import ReleaseError
+from tacit.errors import ReleaseError, TableError
 
 if TYPE_CHECKING:
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger
+    from tacit.holder.rehearsal import Rehearsal
     from tacit.release.document import Published
 
 
@@ -53,12 +55,31 @@ LocalDiagnostics = Annotated[
         help="Show on this screen alone how many values were clamped, rows shrunk or incomplete.",
     ),
 ]
+Rehearse = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse",
+        help="Show on this screen alone what the table holds, what would leave and what it would "
+        "cost; nothing is paid or published.",
+    ),
+]
+KeepRehearsal = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep-rehearsal",
+        help="With --rehearse: a file for it, which stays here (.json: as a record).",
+    ),
+]
+Anyway = Annotated[
+    bool,
+    typer.Option("--anyway", help="Publish although the rehearsal would say STOP."),
+]
 
 
 def publish(
     study: options.StudyFile,
     holder: options.HolderName,
-    out: Annotated[Path, typer.Option(help="File for the release.")],
+    out: Annotated[Path | None, typer.Option(help="File for the release.")] = None,
     data: Tables = None,
     sql: Query = None,
     database: Database = None,
@@ -74,12 +95,18 @@ def publish(
     again: Again = False,
     new_dataset: options.NewDataset = False,
     local_diagnostics: LocalDiagnostics = False,
+    rehearse: Rehearse = False,
+    keep_rehearsal: KeepRehearsal = None,
+    anyway: Anyway = False,
     as_json: options.Json = False,
 ) -> None:
     """Publish a table's noisy statistics as one JSON file that may leave the house.
 
     The table is read, the ledger is charged on disk, and only then is noise drawn and the release
-    written.
+    written. Where something looks wrong with the table, a column that is mostly clamped say, this
+    is told and asked about first.
+
+    Rehearse first: `tacit publish study.toml patients.csv --holder north --rehearse`
 
     Example: `tacit publish study.toml patients.csv --holder north --out north.json`
 
@@ -93,22 +120,32 @@ def publish(
 
     asked = Asked(data or [], sql, database, spark_table, spark_master)
     book = Ledger(ledger or default_path())
-    diagnostics = Diagnostics() if local_diagnostics else None
     paying = book.paying(dataset)
-    _check_place(out, [study, book.path, *([sign] if sign else []), *files_of(asked)])
+    read = [study, book.path, *([sign] if sign else []), *files_of(asked)]
+    purpose: dict[str, Any] = {
+        "holder": holder,
+        "ledger": book,
+        "dataset": paying,
+        "epsilon": epsilon,
+        "delta": delta,
+        "again": again,
+    }
+    if rehearse:
+        _rehearse(study, asked, stage, keep_rehearsal, read, new_dataset=new_dataset, **purpose)
+        return
+    if out is None or keep_rehearsal is not None:
+        raise ReleaseError("give --out, the file for the release; or --rehearse, which needs none")
+    diagnostics = Diagnostics() if local_diagnostics else None
+    _check_place(out, read)
     release = _published(
         study,
         asked,
         stage,
-        holder=holder,
-        ledger=book,
-        dataset=paying,
-        epsilon=epsilon,
-        delta=delta,
         key=sign,
-        again=again,
         new_dataset=new_dataset or options.confirmed(book, paying),
         diagnostics=diagnostics,
+        confirm=None if anyway else confirmed_aloud,
+        **purpose,
     )
     _save(release, out)
     if diagnostics is not None:
@@ -135,17 +172,68 @@ def _published(
         return publish_statistics(agreement, source, on_rows=on_rows, **purpose)
 
 
+def _rehearse(
+    study: Path,
+    asked: Asked,
+    stage: str,
+    keep: Path | None,
+    read: list[Path],
+    **purpose: Any,  # noqa: ANN401
+) -> None:
+    """Show a rehearsal, on the error stream so that no pipe carries it off, and keep it if asked.
+
+    With --quiet nothing is shown: then it is for the file.
+    """
+    from tacit.files import refuse_overwriting
+    from tacit.holder.publish import rehearse as rehearse_statistics
+    from tacit.holder.scales import rehearse_scales
+    from tacit.study import Study
+
+    if keep is not None:
+        refuse_overwriting(keep, read)
+        _refuse_foreign(keep, "rehearsal", "--keep-rehearsal")
+    agreement = Study.load(study)
+    source = source_of(asked, agreement)
+    with rows_bar(getattr(source, "rows", None)) as on_rows:
+        work = rehearse_scales if stage == "scales" else rehearse_statistics
+        rehearsal = work(agreement, source, on_rows=on_rows, **purpose)
+    if not options.is_quiet():
+        typer.echo(str(rehearsal), err=True)
+    if keep is not None:
+        rehearsal.save(keep)
+        typer.echo(f"{keep}: the rehearsal; it stays here", err=True)
+
+
+def confirmed_aloud(rehearsal: "Rehearsal") -> None:
+    """Tell what is loud about a table, on this screen alone, and ask whether to pay all the same.
+
+    Without a terminal nobody can be asked: nothing is paid then. The sentence that says so names
+    no column, for it may end up in a log; what it means was told on the screen.
+    """
+    if not rehearsal.shouts:
+        return
+    typer.echo("for this screen only, never to be passed on:", err=True)
+    for sentence in rehearsal.shouts:
+        typer.echo(options.wrapped(f"! {sentence}", "  "), err=True)
+    if sys.stdin.isatty() and typer.confirm("Publish it as it is?", err=True):
+        return
+    raise TableError(
+        "the table does not look like what the study describes: nothing was published or paid; "
+        "see it with --rehearse, correct it, or say --anyway"
+    )
+
+
 def _check_place(out: Path, read: list[Path]) -> None:
     """Find out before anything is paid that the release cannot stand there."""
     from tacit.files import refuse_overwriting, refuse_unwritable
 
     refuse_unwritable(out)
     refuse_overwriting(out, read)
-    _refuse_foreign(out)
+    _refuse_foreign(out, "release", "--out")
 
 
-def _refuse_foreign(out: Path) -> None:
-    """A query or a Spark table may read any file: only an earlier release is overwritten."""
+def _refuse_foreign(out: Path, kind: str, option: str) -> None:
+    """A query or a Spark table may read any file: only one of its own kind is overwritten."""
     if not out.is_file():
         return
     try:
@@ -153,9 +241,10 @@ def _refuse_foreign(out: Path) -> None:
             begin = file.read(64)
     except OSError:
         begin = b"what may not be read"
-    if begin and b'"format": "tacit-' not in begin:
+    is_rehearsal = b'"format": "tacit-rehearsal' in begin
+    if begin and (b'"format": "tacit-' not in begin or is_rehearsal != (kind == "rehearsal")):
         raise ReleaseError(
-            f"{str(out)!r} exists already and is no release: choose another --out, or remove it"
+            f"{str(out)!r} exists already and is no {kind}: choose another {option}, or remove it"
         )
 
 

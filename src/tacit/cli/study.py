@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Json, StudyFile
+from tacit.cli.options import Dataset, Json, LedgerFile, StudyFile
 from tacit.errors import StudyError
 
 if TYPE_CHECKING:
     from tacit.privacy.mechanism import Noise
     from tacit.study import Study
+    from tacit.study.words import Fact
 
 app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_help=True)
 
@@ -75,6 +76,49 @@ def check(study: StudyFile, *, as_json: Json = False) -> None:
     typer.echo(json.dumps(_facts(agreement)) if as_json else words(agreement))
 
 
+@app.command()
+def dossier(
+    study: StudyFile,
+    out: Annotated[
+        Path, typer.Option(help="Where to write: this name with .html, .md and .json at its end.")
+    ] = Path("dossier"),
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    curator: Annotated[str | None, typer.Option(help="Who holds the rows.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the study is for.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Write what an ethics board or data-protection officer asks for, from study and ledger.
+
+    Three files: a page to print, the same as Markdown, and an entry for a registry of deployments
+    as JSON. They tell the guarantee in words and figures, what was spent so far, the mechanism and
+    its proofs, who is trusted, and what is not covered, in the order of NIST SP 800-226. Nothing in
+    them depends on a row.
+
+    Example: `tacit study dossier study.toml --out length-of-stay`
+    """
+    from tacit.files import refuse_overwriting, refuse_unwritable
+    from tacit.holder.dossier import dossier_of, write_dossier
+    from tacit.holder.ledger import Ledger, default_path
+    from tacit.study import Study
+
+    book = Ledger(ledger or default_path())
+    for ending in (".html", ".md", ".json"):
+        place = out.with_name(out.name + ending)
+        refuse_unwritable(place)
+        refuse_overwriting(place, [study, book.path])
+    agreement = Study.load(study)
+    written = write_dossier(
+        dossier_of(agreement, book, dataset, curator=curator, purpose=purpose), out
+    )
+    if as_json:
+        typer.echo(json.dumps({"study": agreement.hash, "files": list(map(str, written))}))
+        return
+    for path in written:
+        typer.echo(str(path))
+
+
 def _facts(study: "Study") -> dict[str, Any]:
     from tacit.study.words import best_guess, noise_of_averaging
 
@@ -112,22 +156,7 @@ def words(study: "Study") -> str:
     lines = [
         f"study {study.name!r}  {study.hash}",
         "",
-        f"columns   d = {study.d}: {', '.join(study.columns)}",
-        f"rows      {explanation.shrinking(study)}",
-        *_averaging_words(study),
-        f"missing   {explanation.missing(study)}",
-        f"count     {explanation.count(study)}",
-        *_stage_words(study),
-        *_sum_words(study),
-        "",
-        (
-            f"guarantee epsilon = {study.epsilon:g}, delta = {study.delta:g}, "
-            f"for {explanation.neighbours(study)} (mu = {mechanism.mu:.4g})"
-        ),
-        (
-            f"          sensitivity {mechanism.sensitivity:.4g}, "
-            f"noise multiplier {mechanism.multiplier:.4g}"
-        ),
+        *(line for fact in explanation.facts(study) for line in _fact_lines(fact)),
         *_noise_words(study, mechanism.noise),
         "",
         *textwrap.wrap(
@@ -137,52 +166,15 @@ def words(study: "Study") -> str:
     return "\n".join(lines)
 
 
-def _averaging_words(study: "Study") -> list[str]:
-    """What averaging does, where rows are averaged."""
-    from tacit.study import words as explanation
-
-    if study.release.average == 1:
-        return []
-    sentence = f"average   {explanation.averaging(study)}"
-    return textwrap.wrap(sentence, 120, subsequent_indent=" " * 10)
-
-
-def _stage_words(study: "Study") -> list[str]:
-    """How the budget is divided, where there are two stages."""
-    if study.scales_share is None:
-        return []
-    first, second = study.stages
-    return [
-        (
-            f"stages    two, together the guarantee below: scales at epsilon = {first:.4g}, "
-            f"statistics at {second:.4g}"
-        ),
-        (
-            "          (publish --stage scales; `tacit scales` then writes the second stage's "
-            "study, whose noise is its own)"
-        ),
-    ]
-
-
-def _sum_words(study: "Study") -> list[str]:
-    """What a secure sum asks of its holders, and what the sum's noise will be."""
-    agreed = study.secure_sum
-    if agreed is None:
-        return []
-    most = study.summed(len(agreed.holders)).noise.xtx_diagonal
-    return [
-        (
-            f"sum       one secure sum of {len(agreed.holders)} holders instead of a release "
-            "of each; nobody sees a part of it:"
-        ),
-        f"          {', '.join(agreed.holders)}",
-        (
-            f"          at least {agreed.least} must stay to the end, "
-            f"of whom at most {agreed.colluding} may collude with the server"
-        ),
-        "          each adds a share of noise: honest ones together make up the noise below,",
-        f"          and all of them make {most:.4g} on the diagonal of X'X",
-    ]
+def _fact_lines(fact: "Fact") -> list[str]:
+    """A fact behind its name, in as many lines as it needs."""
+    return textwrap.wrap(
+        f"{fact.name:<9} {fact.sentence}",
+        120,
+        subsequent_indent=" " * 10,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _noise_words(study: "Study", noise: "Noise") -> list[str]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.holder.watch import Watch
 from tacit.rows.design import Block, Design
 from tacit.study import Study
 from tacit.study.form import LARGEST_ENTRY
@@ -25,12 +26,16 @@ BLOCK_ROWS = int(2 ** (53 - 2 * GRID_BITS) / LARGEST_ENTRY**2)
 
 @dataclass
 class Diagnostics:
-    """What the holder alone may see: how many values were clamped or missing, and rows shrunk."""
+    """What the holder alone may see: how many values were clamped or missing, and rows shrunk.
+
+    A `watch`, where there is one, looks at every column closely.
+    """
 
     rows: int = 0
     shrunk: int = 0
     incomplete: int = 0
     clamped: dict[str, int] = field(default_factory=dict)
+    watch: Watch | None = None
 
     def count_clamped(self, column: str, values: int) -> None:
         """Count values of a column that lay outside its range."""
@@ -44,7 +49,10 @@ class Encoder:
         self.study = study
         self.diagnostics = diagnostics
         on_outside = None if diagnostics is None else diagnostics.count_clamped
-        self._design = Design(study, response=True, unit=GRID, on_outside=on_outside)
+        self._watch = None if diagnostics is None else diagnostics.watch
+        self._design = Design(
+            study, response=True, unit=GRID, on_outside=on_outside, watch=self._watch
+        )
         # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short
         # of the radius.
         self._radius = (
@@ -63,6 +71,8 @@ class Encoder:
         """Shrink and round at most 2¹³ rows, in place."""
         x, y = block[:-1], block[-1]
         squares = _squared_norms(x)
+        if self._watch is not None:
+            self._watch.lengths.add(squares)
         self._shrink(block, squares)
         np.clip(y, -self._bound, self._bound, out=y)
         np.rint(block, out=block)
@@ -84,7 +94,7 @@ class Encoder:
         """A row with a missing value becomes the zero row, which adds nothing to any sum."""
         if not incomplete.any():
             return
-        if self.study.missing == "refuse":
+        if self.study.missing == "refuse" and self._watch is None:
             refuse_missing()
         if self.diagnostics is not None:
             self.diagnostics.incomplete += int(np.count_nonzero(incomplete))

@@ -11,7 +11,7 @@ changed or put back from an older copy is noticed.
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +43,10 @@ def default_path() -> Path:
         return Path(path)
     home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
     return home / "tacit" / "ledger.db"
+
+
+class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that is not wanted
+    """What was done in a transaction is not to be kept."""
 
 
 class Ledger:
@@ -117,6 +121,30 @@ class Ledger:
                     database, charge, relation, again=again, new_dataset=new_dataset, limit=limit
                 )
             return receipt_of(database, number)
+
+    def trial(
+        self,
+        charge: Charge,
+        relation: Relation,
+        *,
+        again: bool = False,
+        new_dataset: bool = False,
+        limit: tuple[float, float] | None = None,
+    ) -> Account:
+        """The account as it would be after `pay`, which it refuses as that would; nothing is kept.
+
+        A ledger that is not there yet is not made.
+        """
+        charge = replace(charge, dataset=canonical_name(charge.dataset))
+        place = self if self.exists() else Ledger(":memory:")
+        with suppress(_Undone), place.transaction() as database:
+            if again or interrupted_charge(database, charge) is None:
+                insert_charge(
+                    database, charge, relation, again=again, new_dataset=new_dataset, limit=limit
+                )
+            account = account_of(database, charge.dataset)
+            raise _Undone
+        return account
 
     def record(self, number: int, release: str) -> None:
         """Store the release that a charge paid for, once."""

@@ -38,7 +38,7 @@ def privatise(
     )
 
 
-def rehearse(study: Study, purpose: Purpose) -> Release:
+def blank(study: Study, purpose: Purpose) -> Release:
     """A release of no rows and no noise, to throw away: what can fail fails before it is paid."""
     nothing = replace(Statistics.zero(study.d), average=study.release.average)
     return privatise(study, nothing, purpose, rehearsal)

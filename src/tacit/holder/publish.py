@@ -10,12 +10,17 @@ from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, paid, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
-from tacit.holder.perturb import privatise, refuse_unpublishable, rehearse
+from tacit.holder.paying import Paying
+from tacit.holder.perturb import blank, privatise, refuse_unpublishable
+from tacit.holder.rehearsal import Confirm, Rehearsal, StageName
+from tacit.holder.rehearse import SEEN, refuse_seen, rehearsal_of
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import Tally, total_of
+from tacit.holder.watch import Watch
 from tacit.release import Release
 from tacit.release.document import Published, check_holder
 from tacit.study import Study
+from tacit.study.grid import GRID
 
 Total = TypeVar("Total")
 Document = TypeVar("Document", bound=Published)
@@ -24,6 +29,7 @@ Document = TypeVar("Document", bound=Published)
 class Stage(ABC, Generic[Total, Document]):
     """What is published of a table for a study: how rows add up, what it costs, what it becomes."""
 
+    name: StageName
     tally: Tally[Total]
 
     @abstractmethod
@@ -39,7 +45,7 @@ class Stage(ABC, Generic[Total, Document]):
         """Refuse a total that cannot be published."""
 
     @abstractmethod
-    def rehearse(self, study: Study, purpose: Purpose) -> Document:
+    def blank(self, study: Study, purpose: Purpose) -> Document:
         """The document of no rows and no noise, which is thrown away.
 
         Whatever can fail in making one fails here, before anything is paid.
@@ -63,6 +69,7 @@ class Stage(ABC, Generic[Total, Document]):
         again: bool = False,
         new_dataset: bool = False,
         diagnostics: Diagnostics | None = None,
+        confirm: Confirm | None = None,
         on_rows: Callable[[int], None] = lambda _rows: None,
     ) -> Document:
         """Publish what this stage tells of a table, under the study's guarantee.
@@ -70,30 +77,79 @@ class Stage(ABC, Generic[Total, Document]):
         The ledger is charged, durably, after the table was read and before any noise is drawn.
         `epsilon` and `delta` may be smaller than the study's. `key` is the path of a private key to
         sign with. `again` pays for the same study once more; `new_dataset` says that a name new to
-        the ledger is of other persons.
+        the ledger is of other persons. `confirm` is given the rehearsal of the very rows that were
+        read, before anything is paid; it raises to stop.
         """
         sign = signer_of(key)
         check_holder(holder)
         purpose = Purpose(holder, dataset, epsilon, delta)
         charge = self.charge(study, purpose)
-        sign(self.rehearse(study, purpose)).to_json()
+        sign(self.blank(study, purpose)).to_json()
+        paying = Paying(
+            ledger=Ledger.at(ledger),
+            charge=charge,
+            relation=study.relation,
+            again=again,
+            new_dataset=new_dataset,
+            limit=self.limit(study),
+        )
+        if confirm is not None:
+            diagnostics = diagnostics or Diagnostics()
+            diagnostics.watch = Watch(study, GRID)
         total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
+        if confirm is not None and diagnostics is not None:
+            refuse_seen(study, diagnostics)
+            confirm(rehearsal_of(study, table, paying, diagnostics, stage=self.name))
         self.check(study, total)
         return paid(
-            Ledger.at(ledger),
+            paying.ledger,
             charge,
             study.relation,
             lambda receipt: sign(self.privatise(study, total, purpose).paid_by(receipt)),
             lambda document: document.to_json(),
             again=again,
             new_dataset=new_dataset,
+            limit=paying.limit,
+        )
+
+    def rehearse(
+        self,
+        study: Study,
+        table: object,
+        *,
+        holder: str,
+        ledger: Ledger | str | Path,
+        dataset: str = "default",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        again: bool = False,
+        new_dataset: bool = False,
+        on_rows: Callable[[int], None] = lambda _rows: None,
+    ) -> Rehearsal:
+        """Everything that `publish` does but the charge and the noise.
+
+        What comes back tells of single rows: it is for the holder's own eyes, and stays here.
+        """
+        check_holder(holder)
+        purpose = Purpose(holder, dataset, epsilon, delta)
+        paying = Paying(
+            ledger=Ledger.at(ledger),
+            charge=self.charge(study, purpose),
+            relation=study.relation,
+            again=again,
+            new_dataset=new_dataset,
             limit=self.limit(study),
         )
+        self.blank(study, purpose).to_json()
+        diagnostics = Diagnostics(watch=Watch(study, GRID))
+        total_of(SEEN, study, table, diagnostics=diagnostics, on_rows=on_rows)
+        return rehearsal_of(study, table, paying, diagnostics, stage=self.name)
 
 
 class StatisticsStage(Stage[Statistics, Release]):
     """The statistics themselves: the only stage, or the second after the private scales."""
 
+    name = "statistics"
     tally = STATISTICS
 
     def charge(self, study: Study, purpose: Purpose) -> Charge:
@@ -114,9 +170,9 @@ class StatisticsStage(Stage[Statistics, Release]):
             )
         refuse_unpublishable(study, total)
 
-    def rehearse(self, study: Study, purpose: Purpose) -> Release:
+    def blank(self, study: Study, purpose: Purpose) -> Release:
         """A release of no rows."""
-        return rehearse(study, purpose)
+        return blank(study, purpose)
 
     def privatise(self, study: Study, total: Statistics, purpose: Purpose) -> Release:
         """The statistics with the mechanism's noise."""
@@ -125,3 +181,5 @@ class StatisticsStage(Stage[Statistics, Release]):
 
 publish = StatisticsStage().publish
 """Publish a table's statistics under the study's guarantee, charged before any noise is drawn."""
+rehearse = StatisticsStage().rehearse
+"""Everything that publishing does but the charge and the noise; what it shows stays here."""

@@ -78,7 +78,10 @@ def moments_of(
             totals[k] += _sums_of_column(_units(values, feature.mapping), missing)
             if diagnostics is not None:
                 diagnostics.count_clamped(feature.name, outside(values, feature.range))
-        if study.missing == "refuse" and incomplete.any():
+                if diagnostics.watch is not None:
+                    diagnostics.watch.see_numbers(feature, batch, values)
+        is_watched = diagnostics is not None and diagnostics.watch is not None
+        if study.missing == "refuse" and incomplete.any() and not is_watched:
             refuse_missing()
         if diagnostics is not None:
             diagnostics.rows += batch.num_rows
@@ -128,6 +131,7 @@ SCALES = Tally(moments_of, _numbers, _from_numbers)
 class ScalesStage(Stage[list[Sums], ScalesRelease]):
     """The moments of a table's columns, with the first stage's part of the study's budget."""
 
+    name = "scales"
     tally = SCALES
 
     def charge(self, study: Study, purpose: Purpose) -> Charge:
@@ -143,7 +147,7 @@ class ScalesStage(Stage[list[Sums], ScalesRelease]):
     def check(self, study: Study, total: list[Sums]) -> None:
         """Moments can always be published."""
 
-    def rehearse(self, study: Study, purpose: Purpose) -> ScalesRelease:
+    def blank(self, study: Study, purpose: Purpose) -> ScalesRelease:
         """Moments of no rows."""
         return privatise_scales(study, [(0, 0, 0)] * len(study.scaled), purpose, rehearsal)
 
@@ -154,3 +158,5 @@ class ScalesStage(Stage[list[Sums], ScalesRelease]):
 
 publish_scales = ScalesStage().publish
 """Publish the moments of a table's columns: the first of two stages, at its part of the cost."""
+rehearse_scales = ScalesStage().rehearse
+"""Everything that publishing them does but the charge and the noise; what it shows stays here."""

@@ -8,6 +8,7 @@ share this code, so that a coefficient means the same in both.
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,20 @@ Block = NDArray[np.float64]
 OnOutside = Callable[[str, int], None]
 """Hears, per numeric column, how many values lay outside the range and were clamped."""
 Values = dict[str, NDArray[np.float64]]
+
+
+class Watch(Protocol):
+    """Sees every column as it is read, also what would be refused: whoever watches refuses it."""
+
+    def see_numbers(
+        self, column: Feature | Response, batch: pa.RecordBatch, values: NDArray[np.float64]
+    ) -> None:
+        """A numeric column's values, NaN where there is none."""
+
+    def see_levels(self, feature: Feature, values: pa.Array, places: pa.Array) -> None:
+        """A column of levels: their text, and their places among the study's or null."""
+
+
 Codes = dict[str, NDArray[np.int64]]
 
 
@@ -44,10 +59,12 @@ class Design:
         response: bool,
         unit: float = 1.0,
         on_outside: OnOutside | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.study = study
         self._unit = unit
         self._on_outside = on_outside
+        self._watch = watch
         self._height = study.d + response
         # Row, column, middle and factor of each.
         self._numeric: list[tuple[int, str, tuple[float, float]]] = []
@@ -114,6 +131,8 @@ class Design:
         values = numbers_of(batch, column.name)
         if self._on_outside is not None:
             self._on_outside(column.name, outside(values, column.range))
+        if self._watch is not None:
+            self._watch.see_numbers(column, batch, values)
         if self.study.missing == "impute" and isinstance(column, Feature):
             values = np.where(np.isnan(values), column.mapping[0], values)
         return values
@@ -131,14 +150,12 @@ class Design:
         """Index of each row's level; −1 where it is missing and not imputed."""
         values = strings_of(batch, feature.name)
         places = pc.index_in(values, value_set=pa.array(feature.all_levels, pa.string()))
+        if self._watch is not None:
+            self._watch.see_levels(feature, values, places)
         unseen = pc.and_(pc.is_valid(values), pc.is_null(places))
         substitute = 0 if feature.other is None else feature.all_levels.index(feature.other)
-        if feature.other is None and pc.any(unseen).as_py():
-            raise TableError(
-                f"column {feature.name!r} holds a level that the study does not list: correct the "
-                "table, or agree on a study that lists it"
-                ' or has other = "…"'
-            )
+        if feature.other is None and self._watch is None and pc.any(unseen).as_py():
+            refuse_level(feature.name)
         places = pc.if_else(unseen, pa.scalar(substitute, pa.int32()), places)
         missing = substitute if self.study.missing == "impute" else -1
         codes: NDArray[np.int64] = (
@@ -178,6 +195,14 @@ class Design:
             for part in product.parts:
                 filled = (filled[:, None] * columns(part)).reshape(-1, block.shape[1])
             block[row : row + len(filled)] = filled
+
+
+def refuse_level(name: str) -> NoReturn:
+    """Refuse a level that the study has no place for."""
+    raise TableError(
+        f"column {name!r} holds a level that the study does not list: a rehearsal shows where; "
+        'correct the table, or agree on a study that lists it or has other = "…"'
+    )
 
 
 def outside(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> int:

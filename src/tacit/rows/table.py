@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tacit.errors import TableError
 from tacit.rows.drivers import rewritten
 from tacit.rows.objects import texts_of
+from tacit.rows.reading import Reading
 from tacit.rows.text import Dialect, text_at
 from tacit.study import Study
 
@@ -32,10 +33,14 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Table:
-    """A source of record batches that hold the study's columns; `rows` where known beforehand."""
+    """A source of record batches that hold the study's columns; `rows` where known beforehand.
+
+    `readings` says how each file is written, as far as that was found out.
+    """
 
     batches: Callable[[], Batches]
     rows: int | None = None
+    readings: Callable[[], tuple[Reading, ...]] = tuple
 
 
 def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:

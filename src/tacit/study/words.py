@@ -3,14 +3,85 @@
 What it asks, what it promises, and what an attacker could learn.
 """
 
+from dataclasses import dataclass
+
 from scipy.special import ndtr
 
 from tacit.study import Study
 
 
+@dataclass(frozen=True)
+class Fact:
+    """One thing that a study says: what it is about, and the sentence."""
+
+    name: str
+    sentence: str
+
+
+def facts(study: Study) -> tuple[Fact, ...]:
+    """Everything that a study says, in the order in which a person asks.
+
+    The one list that the command line, the desk and the dossier show.
+    """
+    sentences = {
+        "columns": f"d = {study.d}: {', '.join(study.columns)}",
+        "rows": shrinking(study),
+        "average": averaging(study) if study.release.average > 1 else None,
+        "missing": missing(study),
+        "count": count(study),
+        "stages": stages(study) if study.scales_share is not None else None,
+        "sum": secure_sum(study) if study.secure_sum is not None else None,
+        "guarantee": guarantee(study),
+    }
+    return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def guarantee(study: Study) -> str:
+    """The promise, and the two numbers that noise is made from."""
+    mechanism = study.mechanism()
+    return (
+        f"epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {neighbours(study)} "
+        f"(mu = {mechanism.mu:.4g}); sensitivity {mechanism.sensitivity:.4g}, "
+        f"noise multiplier {mechanism.multiplier:.4g}"
+    )
+
+
+def stages(study: Study) -> str:
+    """How the budget is divided between two stages."""
+    first, second = study.stages
+    return (
+        f"two, together the guarantee below: scales at epsilon = {first:.4g}, statistics at "
+        f"{second:.4g} (the scales are published first; `tacit scales` then writes the second "
+        "stage's study, whose noise is its own)"
+    )
+
+
+def secure_sum(study: Study) -> str:
+    """What a secure sum asks of its holders, and what the sum's noise will be."""
+    agreed = study.secure_sum
+    if agreed is None:
+        return ""
+    most = study.summed(len(agreed.holders)).noise.xtx_diagonal
+    return (
+        f"one secure sum of {len(agreed.holders)} holders instead of a release of each; nobody "
+        f"sees a part of it: {', '.join(agreed.holders)}; at least {agreed.least} must stay to "
+        f"the end, of whom at most {agreed.colluding} may collude with the server; each adds a "
+        "share of noise: honest ones together make up the noise below, and all of them make "
+        f"{most:.4g} on the diagonal of X'X"
+    )
+
+
 def best_guess(mu: float) -> float:
     """How often an attacker who knows all other rows tells two candidates for one apart: Φ(μ/2)."""
     return float(ndtr(mu / 2))
+
+
+def unit(study: Study) -> str:
+    """Whom the guarantee protects."""
+    return (
+        "the unit that is protected is one row of the table: a person where each person has one "
+        f"row, and the agreement of study {study.name!r} takes that for granted"
+    )
 
 
 def neighbours(study: Study) -> str:
@@ -73,6 +144,19 @@ def missing(study: Study) -> str:
             "a table with missing values is refused; that it was refused may be seen by others"
         ),
     }[study.missing]
+
+
+def telling(study: Study) -> list[str]:
+    """Everything for which this study could be refused because of what rows say; mostly nothing.
+
+    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
+    """
+    reasons = [
+        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
+        for feature in study.features
+        if feature.levels is not None and feature.other is None
+    ]
+    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
 
 
 def attack(mu: float) -> tuple[str, ...]:

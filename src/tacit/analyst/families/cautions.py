@@ -69,7 +69,7 @@ def cautions(
     `normal` is the same family over rows whose numbers are all normal.
     """
     link = score.link
-    beta = family.matrix @ outcome.mean() + family.offset
+    beta = family.coefficients(outcome.mean())
     index = score.law.rows @ beta
     means = link.mean(index)
     logits = PROBIT_SCALE if link.name == "probit" else 1.0
@@ -102,7 +102,7 @@ def _covariance(family: Family, outcome: Outcome) -> Array:
 
 def _shape(study: Study, normal: Score, family: Family, outcome: Outcome) -> list[str]:
     """Coefficients that would clearly be others were every number normal."""
-    beta = family.matrix @ outcome.mean() + family.offset
+    beta = family.coefficients(outcome.mean())
     other = normal.solve(outcome.mean(), outcome.covariance())
     apart = np.abs(other - beta)
     sd = np.sqrt(np.diag(_covariance(family, outcome)))

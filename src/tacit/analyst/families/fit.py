@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.cautions import cautions
@@ -17,6 +18,8 @@ from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 from tacit.study import Study
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -28,44 +31,55 @@ class Fitted:
     cautions: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Question:
+    """What is asked of what: a (sub-)model, the radius rows were shrunk to, evidence, and prior."""
+
+    study: Study
+    radius: float
+    evidence: Evidence
+    prior: Prior
+
+
 def fit_family(
     name: str,
-    study: Study,
-    evidence: Evidence,
-    prior: Prior,
+    asked: Question,
+    first: Callable[[Evidence], Outcome],
     infer: Callable[[Evidence], Outcome],
 ) -> Fitted:
-    """Fit a family; `infer` gives the posterior of a straight line."""
+    """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
     link = link_named(name)
-    check_study(link, study)
+    check_study(link, asked.study)
+    evidence = asked.evidence
     if evidence.counts is None:
         raise MethodError(
             f"family: {name} needs releases with the number of rows: "
             'set release.count to "noisy" or "public" in the study, and publish anew'
         )
-    pilot = infer(evidence)
-    pooled = pool(evidence, prior, pilot)
-    score = _score(study, link, pooled.gram)
-    first = score.family(pilot)
+    pilot = first(evidence)
+    pooled = pool(evidence, asked.prior, pilot)
+    score = score_of(asked.study, link, pooled.gram)
+    guess = score.family(pilot)
     error_map = score.error_map(
-        first.matrix @ pilot.mean() + first.offset,
-        1.0 if link.binary else first.dispersion,
-        study.row_radius,
+        guess.coefficients(pilot.mean()),
+        1.0 if link.binary else guess.dispersion,
+        asked.radius,
         float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0)),
     )
     unlike = replace(evidence, error_maps=np.tile(error_map, (evidence.holders, 1, 1)))
     outcome = infer(unlike)
     family = score.family(outcome)
-    normal = replace(score, law=law_of(study, pooled.gram, normal=True))
+    normal = replace(score, law=law_of(asked.study, pooled.gram, normal=True))
     return Fitted(
         outcome=outcome,
         evidence=unlike,
         family=family,
-        cautions=tuple(cautions(study, score, normal, family, outcome, pooled.rows)),
+        cautions=tuple(cautions(asked.study, score, normal, family, outcome, pooled.rows)),
     )
 
 
-def _score(study: Study, link: Link, gram: np.ndarray) -> Score:
+def score_of(study: Study, link: Link, gram: Array) -> Score:
+    """A family over the law that X'X tells of rows."""
     centre, half = study.response.mapping
     return Score(law=law_of(study, gram), link=link, centre=centre, half=half)
 

@@ -1,36 +1,83 @@
 """What the coefficients are coefficients of, in words: which rows counted for less, by how much."""
 
+from typing import Any
+
 import numpy as np
 
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.study.submodel import term_names
 
 NEARLY_ALL = 0.98
 """Mean weight of rows from which on none is said to count for less."""
 AS_THEY_ARE = "The coefficients are those of the best {line} for rows as they are."
 SHORTENED = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
-    "rows longer than {radius:.3g} count for less, rows on average {weight:.2g} of a whole one. "
-    "Where the relation is {straight} this changes nothing."
+    "rows longer than {radius:.3g} count for less, rows on average {weight:.2g} of a whole one."
 )
 UNKNOWN = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
-    "rows longer than {radius:.3g} count for less, how many is not told without an intercept. "
-    "Where the relation is {straight} this changes nothing."
+    "rows longer than {radius:.3g} count for less, how many is not told without an intercept."
 )
+HARMLESS = "Where the relation is {straight} this changes nothing."
+LEFT_OUT = (
+    "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
+    "coefficients of columns that go with them."
+)
+SHRUNK_BY_ALL = (
+    "Rows count by their length in all columns of the study, those left out included; where these "
+    "matter, the best line is that for rows so weighted."
+)
+MOST_NAMED = 4
 
 
 def estimand(posterior: Posterior) -> str:
-    """The sentence for a posterior's summary."""
+    """The sentences for a posterior's summary."""
+    return " ".join(filter(None, [_line(posterior), _dropped(posterior)]))
+
+
+def left_out(posterior: Posterior) -> list[str]:
+    """Terms of the study that a sub-model leaves out."""
+    kept = term_names(posterior.model)
+    return [name for name in term_names(posterior.study) if name not in kept]
+
+
+def _dropped(posterior: Posterior) -> str:
+    """What it means that a sub-model leaves terms out."""
+    names = left_out(posterior)
+    if not names:
+        return ""
     study = posterior.study
-    words = {"line": "straight line", "straight": "straight", "radius": study.row_radius}
-    if study.terms:
+    listed = ", ".join(names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        listed += f" and {len(names) - MOST_NAMED} more"
+    shrunk = study.row_radius < study.longest_row
+    return " ".join([LEFT_OUT.format(names=listed), *([SHRUNK_BY_ALL] if shrunk else [])])
+
+
+def _line(posterior: Posterior) -> str:
+    """Which line it is the best of, and for which rows."""
+    study = posterior.study
+    words: dict[str, Any] = {
+        "line": "straight line",
+        "straight": "straight",
+        "radius": study.row_radius,
+    }
+    if posterior.model.terms:
         words |= {"line": "sum of the terms", "straight": "such a sum"}
+    if posterior.family is not None:
+        words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:
-        return UNKNOWN.format(**words)
+        return _told(posterior, UNKNOWN, words)
     pooled = posterior.pooled
     weight = float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0))
     if weight >= NEARLY_ALL:
         return AS_THEY_ARE.format(**words)
-    return SHORTENED.format(weight=weight, **words)
+    return _told(posterior, SHORTENED, words | {"weight": weight})
+
+
+def _told(posterior: Posterior, sentence: str, words: dict[str, Any]) -> str:
+    """A sentence on weights, and what they do; of a sub-model its own sentences say that."""
+    after = "" if left_out(posterior) else f" {HARMLESS}"
+    return (sentence + after).format(**words)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.analyst.families.links import FamilyName
 from tacit.records import Name, Record, must
 from tacit.study import Study
 
@@ -69,6 +70,71 @@ class MixtureFacts(Record):
     disagreement: float = 0.0  # of files written before each coefficient had its own spread
 
 
+class EvidenceFacts(Record):
+    """Noisy statistics, holder by holder, in scaled units, with the sd of their noise."""
+
+    grams: Annotated[tuple[Matrix, ...], Field(strict=False)]
+    moments: Matrix
+    gram_sd: Vector
+    off_diagonal_sd: Vector
+    moment_sd: Vector
+    counts: Vector | None
+    count_sd: Vector | None
+    squares: Vector | None
+    square_sd: Vector | None
+    eigenvalues: Vector | None
+    eigenvalue_sd: Vector | None
+    intercept: bool
+    average: int
+    whole_rows: bool
+    delta: float
+    error_maps: None = None  # a family's are found anew
+
+
+class PriorFacts(Record):
+    """A prior, in scaled units."""
+
+    mean: Vector
+    covariance: Matrix
+    shape: float
+    rate: float
+    feature_scale: Matrix
+    feature_degrees: float
+    flat_noise: bool
+    by_spread: bool
+
+
+class SettingsFacts(Record):
+    """How a method was run."""
+
+    chains: Count
+    draws: Count
+    warmup: Count
+    seed: int
+    noise_variance: float | None
+    sampler: Literal["gradient", "metropolis"]
+    spread: float | None
+
+
+class FamilyFacts(Record):
+    """A family and the map from a straight line's coefficients to its own."""
+
+    name: FamilyName
+    matrix: Matrix
+    offset: Vector
+    dispersion: float
+
+
+class SourceFacts(Record):
+    """What a posterior was inferred from, for all columns of the study."""
+
+    evidence: EvidenceFacts
+    prior: PriorFacts
+    prior_name: str
+    holders: Literal["differ", "common", "separate"]
+    settings: SettingsFacts
+
+
 class PosteriorFacts(Record):
     """The whole metadata; exactly one of closed_form, mixture and chains is there."""
 
@@ -82,6 +148,9 @@ class PosteriorFacts(Record):
     options: str
     software: str
     pooled: PooledFacts | None
+    question: Study | None = None
+    source: SourceFacts | None = None
+    family: FamilyFacts | None = None
     closed_form: StudentFacts | None = None
     mixture: MixtureFacts | None = None
     chains: Count | None = None

@@ -32,6 +32,11 @@ class Family:
         """Its mean function, and words."""
         return link_named(self.name)
 
+    def coefficients(self, line: Array) -> Array:
+        """β at coefficients of a straight line."""
+        beta: Array = self.matrix @ line + self.offset
+        return beta
+
     def through(self, units: Units) -> Units:
         """Units of β as a map of b."""
         return Units(

@@ -175,7 +175,7 @@ def holders_of(posterior: Posterior, probability: float, units: AnyUnits) -> Hol
         probability=probability,
         between=() if alone else _between(outcome, outcome.differing, probability, to),
         own=_own(posterior, outcome.differing, probability, to),
-        differ=tuple(np.array(posterior.study.columns)[clear].tolist()),
+        differ=tuple(np.array(posterior.model.columns)[clear].tolist()),
         outlying=tuple(posterior.contributions[j].holder for j in outcome.differing.outlying),
     )
 

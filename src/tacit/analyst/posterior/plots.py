@@ -158,7 +158,7 @@ def plot_pairs(
 
 
 def _axis_label(posterior: Posterior, units: UnitsName) -> str:
-    response = posterior.study.response.label
+    response = posterior.model.response.label
     return {
         "user": f"{response} per unit of the feature",
         "scaled": "scaled units",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tacit.analyst.posterior.family import Family, on_link_scale
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.posterior.source import Source
 from tacit.analyst.posterior.units import Units, contrast_units, scaled_units, user_units
 from tacit.errors import PosteriorError
 from tacit.study import Study
@@ -65,19 +66,25 @@ class Posterior:
     options: str = ""  # those of `tacit fit` that give this posterior again
     software: str = ""
     pooled: Pooled | None = None  # what tells sampling from privacy
+    question: Study | None = None  # of a sub-model: the study that has its terms alone
+    source: Source | None = None  # what it was inferred from, where that was kept
     family: Family | None = None  # None for a straight line; else coefficients are a map of θ
 
     @cached_property
-    def scale(self) -> Study:
-        """The study on whose response's scale coefficients are: itself, or with log-odds as it."""
-        return self.study if self.family is None else on_link_scale(self.study, self.family.link)
+    def model(self) -> Study:
+        """The study whose response and columns this posterior speaks of.
+
+        Of a family the response is on the scale of the coefficients, such as log-odds.
+        """
+        asked = self.study if self.question is None else self.question
+        return asked if self.family is None else on_link_scale(asked, self.family.link)
 
     @cached_property
     def _units(self) -> dict[str, Units]:
         units = {
-            "user": user_units(self.scale),
-            "scaled": scaled_units(self.scale),
-            "contrast": contrast_units(self.scale),
+            "user": user_units(self.model),
+            "scaled": scaled_units(self.model),
+            "contrast": contrast_units(self.model),
         }
         return {name: self.linked(to) for name, to in units.items()}
 
@@ -192,6 +199,17 @@ class Posterior:
 
         return holders_of(self, probability, units)
 
+    def submodel(
+        self, only: "str | Sequence[str]" = (), without: "str | Sequence[str]" = ()
+    ) -> "Posterior":
+        """The posterior of `only` some of its terms, or of all `without` some, by the same method.
+
+        Terms are named as in a formula: "age", "bmi^2", "age:sex"; nothing further is published.
+        """
+        from tacit.analyst.fit import refit
+
+        return refit(self, only, without)
+
     def predict(
         self, table: object, interval: float = 0.9, holder: str | None = None
     ) -> "Predictions":
@@ -281,7 +299,7 @@ class Posterior:
         rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.scale.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:

@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.family_prediction import family_fields
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import at_holder
 from tacit.analyst.posterior.posterior import Posterior
@@ -110,10 +111,10 @@ class Predictor:
             )
         self.met = RowCounts()
         self._posterior = posterior
-        self._design = Design(posterior.study, response=False, on_outside=self.met.count_outside)
+        self._design = Design(posterior.model, response=False, on_outside=self.met.count_outside)
         self._tails = np.array([(1 - interval) / 2, (1 + interval) / 2])
         outcome = posterior.outcome
-        fitting = MOST_NUMBERS // (outcome.parts * posterior.study.d)
+        fitting = MOST_NUMBERS // (outcome.parts * posterior.model.d)
         self._most_rows = max(1, min(BATCH_ROWS, fitting))
         self._mean = outcome.mean()
         self._covariance = outcome.covariance()
@@ -131,7 +132,7 @@ class Predictor:
     def _block(self, rows: Array) -> Array:
         complete = ~np.isnan(rows).any(axis=1)
         missing = len(rows) - int(complete.sum())
-        if missing and self._posterior.study.missing == "refuse":
+        if missing and self._posterior.model.missing == "refuse":
             raise TableError(
                 "the table has missing values, and the study refuses them: "
                 "fill them before predicting"
@@ -145,9 +146,18 @@ class Predictor:
 
     def _predict(self, rows: Array) -> Array:
         """The fields of complete rows, (field, row)."""
+        family = self._posterior.family
+        if family is None:
+            fields = self._line_fields(rows)
+        else:
+            fields = family_fields(self._posterior, family, rows, self._tails)
+        return np.stack([fields[name] for name in FIELDS])
+
+    def _line_fields(self, rows: Array) -> dict[str, Array]:
+        """Those of a straight line with normal residuals."""
         outcome = self._posterior.outcome
         pooled = self._posterior.pooled
-        middle, half = self._posterior.study.response.mapping
+        middle, half = self._posterior.model.response.mapping
         matrix = half * rows
         offset = np.full(len(rows), middle)
         known = _variances(matrix, self._covariance)
@@ -157,7 +167,7 @@ class Predictor:
             sampling = np.minimum(_variances(matrix, pooled.sampling), known)
         mean_low, mean_high = outcome.quantiles(self._tails, matrix, offset).T
         low, high = outcome.quantiles(self._tails, matrix, offset, half).T
-        fields = {
+        return {
             "mean": matrix @ self._mean + offset,
             "mean_sd": np.sqrt(known),
             "mean_low": mean_low,
@@ -169,7 +179,6 @@ class Predictor:
             "variance_sampling": sampling,
             "variance_privacy": known - sampling,
         }
-        return np.stack([fields[name] for name in FIELDS])
 
 
 def _variances(matrix: Array, covariance: Array) -> Array:
@@ -269,8 +278,8 @@ def _text_only(column: pa.Array) -> pa.Array:
 
 def table_for(posterior: Posterior, source: object, keep: Sequence[str] = ()) -> Table:
     """The table to predict from: the study's features, and the columns to keep; no response."""
-    features = [feature.name for feature in posterior.study.features]
-    return table_of(source, posterior.study, list(dict.fromkeys([*features, *keep])))
+    features = [feature.name for feature in posterior.model.features]
+    return table_of(source, posterior.model, list(dict.fromkeys([*features, *keep])))
 
 
 @contextmanager

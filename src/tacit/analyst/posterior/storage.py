@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +12,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.facts import PosteriorFacts
+from tacit.analyst.posterior.family import Family
 from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source import Source
+from tacit.analyst.posterior.source_facts import source_facts, source_from
 from tacit.errors import PosteriorError, StudyError
 from tacit.files import write_whole
 from tacit.study import Study
@@ -39,6 +42,12 @@ def save(posterior: Posterior, path: Path) -> None:
         "software": posterior.software,
         "pooled": None if posterior.pooled is None else _plain(posterior.pooled),
     }
+    if posterior.question is not None:
+        facts["question"] = posterior.question.document()
+    if posterior.family is not None:
+        facts["family"] = _plain(posterior.family)
+    if posterior.source is not None and posterior.source.is_small:
+        facts["source"] = source_facts(posterior.source)
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts)}), buffer)
     write_whole(path, buffer.getvalue().to_pybytes())
@@ -55,10 +64,14 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             )
         PosteriorFacts.model_validate(facts)
         study = Study.from_document(facts["study"])
+        asked = facts.get("question")
+        question = None if asked is None else Study.from_document(asked)
+        d = (question or study).d
+        family = _family(facts["family"], d) if "family" in facts else None
         return cls(
             study=study,
             method=str(facts["method"]),
-            outcome=_unpack(table, facts, study.d),
+            outcome=_unpack(table, facts, d),
             contributions=tuple(
                 Contribution(**contribution) for contribution in facts["contributions"]
             ),
@@ -67,7 +80,10 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             warmup=facts["warmup"],
             options=str(facts["options"]),
             software=str(facts["software"]),
-            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], study.d),
+            pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], d),
+            question=question,
+            source=_source(facts, study, family),
+            family=family,
         )
     except FileNotFoundError:
         raise PosteriorError(
@@ -110,11 +126,27 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"chains": chains, "acceptance": rates}
 
 
-def _plain(record: Mixture | Differing | Pooled) -> dict[str, Any]:
+def _plain(record: Mixture | Differing | Pooled | Family) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(record).items()
     }
+
+
+def _family(parts: dict[str, Any], d: int) -> Family:
+    return Family(
+        name=parts["name"],
+        matrix=_array(parts["matrix"], d, d),
+        offset=_array(parts["offset"], d),
+        dispersion=float(parts["dispersion"]),
+    )
+
+
+def _source(facts: dict[str, Any], study: Study, family: Family | None) -> Source | None:
+    if "source" not in facts:
+        return None
+    source = source_from(facts["source"], study.d)
+    return source if family is None else replace(source, family=family.name)
 
 
 def _pooled(parts: dict[str, Any], d: int) -> Pooled:

@@ -8,10 +8,12 @@ import numpy as np
 
 from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
 from tacit.analyst.posterior.estimand import estimand
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
+from tacit.analyst.posterior.ratios import Ratios, ratios_of
 from tacit.analyst.posterior.text_table import text_table
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Summary:
     response: str
     estimand: str
     holders: Holders | None = None  # None where holders are taken to be alike
+    family: FamilyName | None = None  # None for a straight line
+    ratios: Ratios | None = None  # odds ratios or rate ratios, of a family that has them
 
     @property
     def heads(self) -> list[str]:
@@ -67,10 +71,10 @@ class Summary:
     @property
     def notes(self) -> list[str]:
         """What stands under the table: how it was made, the verdict, and the caveat if any."""
-        made = (
-            f"residual sd {self.residual_sd:.4g} of {self.response}; "
-            f"method {self.method}; {self.units} units"
-        )
+        about = f"residual sd {self.residual_sd:.4g} of {self.response}"
+        if self.family is not None:
+            about = f"{self.response}, {self.family} family"
+        made = f"{about}; method {self.method}; {self.units} units"
         notes = (made, self.estimand, self.verdict.value, self.caveat)
         return [note for note in notes if note]
 
@@ -90,7 +94,9 @@ class Summary:
             "units": self.units,
             "probability": self.probability,
             "coefficients": rows,
-            "residual_sd": self.residual_sd,
+            "residual_sd": None if self.family is not None else self.residual_sd,
+            "family": self.family,
+            "ratios": None if self.ratios is None else self.ratios.to_list(),
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
@@ -111,8 +117,9 @@ class Summary:
         return frame
 
     def __str__(self) -> str:
-        between = [] if self.holders is None else ["", str(self.holders)]
-        return "\n".join([text_table([self.heads, *self.cells]), *between, "", *self.notes])
+        beside = [part for part in (self.ratios, self.holders) if part is not None]
+        tables = [text_table([self.heads, *self.cells]), *map(str, beside)]
+        return "\n".join(["\n\n".join(tables), "", *self.notes])
 
     __repr__ = __str__
 
@@ -138,9 +145,11 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         residual_sd=posterior.residual_sd(units),
         verdict=_judged(outcome),
         caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
-        response=posterior.study.response.label,
+        response=posterior.model.response.label,
         estimand=estimand(posterior),
         holders=holders,
+        family=None if posterior.family is None else posterior.family.name,
+        ratios=ratios_of(posterior, probability, units),
     )
 
 

@@ -10,10 +10,11 @@ from tacit.analyst.report.background import again, asked, contributed, promised,
 from tacit.analyst.report.cases import new_cases
 from tacit.analyst.report.differing import differing
 from tacit.analyst.report.findings import findings, in_short, outlook, privacy_part
-from tacit.analyst.report.markup import Html, html, join
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import applied, listed
+from tacit.analyst.report.words import applied
 from tacit.files import write_whole
+from tacit.page.markup import Html, html, join, stylesheet
+from tacit.page.numbers import listed
 
 CONTENTS = {
     "found": "What was found",
@@ -51,7 +52,7 @@ def report(posterior: Posterior, probability: float = 0.9) -> str:
     here = {name: text for name, text in sections.items() if text}
     return html(
         _file("page.html"),
-        style=Html(_file("style.css")),
+        style=stylesheet(),
         title=_title(posterior),
         study=posterior.study.name,
         standfirst=_standfirst(posterior),
@@ -75,7 +76,7 @@ def _file(name: str) -> str:
 
 
 def _title(posterior: Posterior) -> str:
-    study = posterior.study
+    study = posterior.model
     names = [feature.name for feature in study.features]
     response = applied(study.response.function, study.response.name)
     if 0 < len(names) <= MOST_NAMES:

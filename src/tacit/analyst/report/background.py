@@ -4,11 +4,14 @@ import shlex
 from importlib.metadata import version
 
 from tacit.analyst.posterior.density import densities
+from tacit.analyst.posterior.estimand import left_out
 from tacit.analyst.posterior.laws import Draws
-from tacit.analyst.report import charts, markup
-from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
+from tacit.analyst.report import charts
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import applied, exact, listed, moment, number, power, terms_in_words
+from tacit.analyst.report.words import applied, terms_in_words
+from tacit.page import markup
+from tacit.page.markup import Html, figure, html, paragraph, section, table
+from tacit.page.numbers import exact, listed, moment, number, power
 from tacit.study import Study
 from tacit.study import words as explanation
 from tacit.study.columns import Feature
@@ -22,7 +25,7 @@ HASH_LETTERS = 19
 
 def asked(subject: Subject) -> Html:
     """The study in words."""
-    study = subject.posterior.study
+    study = subject.posterior.model
     response = study.response
     low, high = response.range
     being = "a number" if response.function is None else f"{response.name} being a number"
@@ -45,8 +48,18 @@ def asked(subject: Subject) -> Html:
         ),
         markup.listing(_feature(feature) for feature in study.features),
         _terms(study),
+        _left_out(subject),
         paragraph("In every holder's table, $missing.", missing=explanation.missing(study)),
     )
+
+
+def _left_out(subject: Subject) -> Html:
+    """What the study holds and this question does not."""
+    names = left_out(subject.posterior)
+    if not names:
+        return Html("")
+    said = "The study also holds $names, which this question leaves out."
+    return paragraph(said, names=listed(names))
 
 
 def _terms(study: Study) -> Html:
@@ -187,17 +200,24 @@ def _mixing(subject: Subject) -> Html:
 
 
 def _assumptions(subject: Subject) -> list[Html]:
-    study = subject.posterior.study
+    study = subject.posterior.model
     shape = "changes along a straight line with each number, and by a fixed amount with each level"
     if study.terms:
         shape = "is a sum of the terms that were asked for, each times a fixed number"
     response = "the response" if study.response.function is None else subject.response
+    scatter = html(
+        "cases scatter around it alike everywhere (residual standard deviation $sd);",
+        sd=number(subject.summary.residual_sd),
+    )
+    if subject.posterior.family is not None:
+        response = f"the {subject.response}"
+        scatter = html(
+            "features are spread within their ranges as their means, variances and correlations "
+            "say: levels as 0 and 1, numbers nearly normal, skewed where they lie near one end;"
+        )
     return [
         html("$response $shape;", response=response, shape=shape),
-        html(
-            "cases scatter around it alike everywhere (residual standard deviation $sd);",
-            sd=number(subject.summary.residual_sd),
-        ),
+        scatter,
         html("rows lie within the agreed ranges; values outside were taken to be at the end."),
     ]
 

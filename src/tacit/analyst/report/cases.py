@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import usual
-from tacit.analyst.report.markup import Html, figure, html, paragraph, section, table
+from tacit.analyst.report.families import expected
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import between, exact, listed, number, percent
+from tacit.page.markup import Html, figure, html, paragraph, section, table
+from tacit.page.numbers import between, exact, listed, number, percent
 from tacit.study.columns import Feature
 from tacit.study.transforms import image
 
@@ -17,7 +18,7 @@ MOST_ROWS = 14
 
 def typical_rows(subject: Subject) -> tuple[list[str], dict[str, list[object]]]:
     """The middle of every range with reference levels, and one change at a time."""
-    study = subject.posterior.study
+    study = subject.posterior.model
     base: dict[str, object] = {**usual(study)}
     labels = ["the usual case"]
     rows = [base]
@@ -40,21 +41,21 @@ def _changes(feature: Feature) -> Sequence[object]:
 
 def new_cases(subject: Subject) -> Html:
     """Predictions at typical rows."""
-    study = subject.posterior.study
+    study = subject.posterior.model
     if not study.features:
         return Html("")
     labels, columns = typical_rows(subject)
     predictions = subject.posterior.predict(columns, subject.probability)
     rows = predictions.to_pylist()
     shown = [_expected(label, row) for label, row in zip(labels, rows, strict=True)]
-    title = f"Expected {subject.response} of typical cases"
+    title = f"Expected {expected(subject)} of typical cases"
     named = listed([f"{f.name} {_value(columns[f.name][0])}" for f in study.features])
     introduction = paragraph(
         "Take as the usual case one with $usual: the middle of every range, and reference levels. "
         "The other lines change one thing.",
         usual=named,
     )
-    chart = charts.predictions("cases", title, shown, subject.response)
+    chart = charts.predictions("cases", title, shown, expected(subject))
     parts = [
         introduction,
         figure(_caption(subject), chart),
@@ -71,7 +72,7 @@ def _caption(subject: Subject) -> Html:
         'the <span class="key interval"></span> thick line the $interval of the mean '
         "of many such cases, "
         'the <span class="key new"></span> thin line that of a single new case.',
-        response=subject.response,
+        response=expected(subject),
         interval=subject.interval,
     )
 
@@ -124,7 +125,7 @@ def _variance(subject: Subject, usual_case: dict[str, float | None]) -> Html:
         "Of what is uncertain about the $response of a single usual case, "
         "$residual is how cases differ from each other, "
         "$sampling limited data, and $privacy privacy.",
-        response=subject.response,
+        response=subject.posterior.study.response.label,
         **{name: percent(value / total) for name, value in known.items()},
     )
 

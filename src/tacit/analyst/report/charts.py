@@ -7,8 +7,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.report.markup import Html
-from tacit.analyst.report.svg import LETTER, NARROW, WIDE, Axis, Canvas, shortened
+from tacit.page.markup import Html
+from tacit.page.svg import LETTER, NARROW, WIDE, Axis, Canvas, shortened
 
 Array = NDArray[np.float64]
 Drawings = tuple[Html, Html]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.units import Units
-from tacit.analyst.report.words import exact, listed
+from tacit.page.numbers import exact, listed
 from tacit.rows.design import Design
 from tacit.study import Study
 from tacit.study.columns import Feature

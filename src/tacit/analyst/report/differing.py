@@ -3,9 +3,9 @@
 from tacit.analyst.posterior.holders import CLEARLY, PERHAPS, Between, Holders
 from tacit.analyst.report import charts
 from tacit.analyst.report.charts import Estimate
-from tacit.analyst.report.markup import Html, details, figure, html, paragraph, section, table
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import between, listed, number, percent
+from tacit.page.markup import Html, details, figure, html, paragraph, section, table
+from tacit.page.numbers import between, listed, number, percent
 
 MOST_CHARTS = 2
 """Differences that are shown holder by holder."""

@@ -5,9 +5,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tacit.analyst.report import charts
-from tacit.analyst.report.markup import Html, html, join, paragraph, table
 from tacit.analyst.report.subject import Subject
-from tacit.analyst.report.words import number, power
+from tacit.page.markup import Html, html, join, paragraph, table
+from tacit.page.numbers import number, power
 
 if TYPE_CHECKING:
     from tacit.analyst.collection import Collection

@@ -13,7 +13,7 @@ from tacit.analyst.posterior.summary import Summary
 from tacit.analyst.posterior.units import Units
 from tacit.analyst.report.charts import Curve, Estimate
 from tacit.analyst.report.comparisons import Comparison, comparison_units, comparisons
-from tacit.analyst.report.words import between, number
+from tacit.page.numbers import between, number
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Subject:
     @cached_property
     def compared(self) -> list[Comparison]:
         """What is compared, feature by feature."""
-        return comparisons(self.posterior.study)
+        return comparisons(self.posterior.model)
 
     @cached_property
     def units(self) -> Units:
         """The comparisons as a map of θ, in the response's units."""
-        return comparison_units(self.posterior.study, self.compared)
+        return self.posterior.linked(comparison_units(self.posterior.model, self.compared))
 
     @cached_property
     def contrasts(self) -> list[Estimate]:
@@ -75,7 +75,7 @@ class Subject:
     @property
     def response(self) -> str:
         """What is modelled: the response, or its function."""
-        return self.posterior.study.response.label
+        return self.posterior.model.response.label
 
     @property
     def interval(self) -> str:

@@ -39,6 +39,7 @@ from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
 from tacit.records import Name, Record, explain
 from tacit.release.signature import load_key, public_key
 from tacit.study import Study
+from tacit.study.words import telling
 
 Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
 Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
@@ -147,19 +148,6 @@ class Policy(Record):
         return self.holder in study.secure_sum.holders and all(
             expected.get(name) == key for name, key in study.secure_sum.holders.items()
         )
-
-
-def telling(study: Study) -> list[str]:
-    """Everything for which this study could be refused because of what rows say; mostly nothing.
-
-    The one list of such refusals: docs/privacy.md, "Rows are made to obey", names the same.
-    """
-    reasons = [
-        f"a row whose {feature.name!r} is none of its levels, as there is no `other`"
-        for feature in study.features
-        if feature.levels is not None and feature.other is None
-    ]
-    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
 
 
 def _names(pattern: str, study: Study) -> bool:

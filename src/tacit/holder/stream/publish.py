@@ -22,7 +22,7 @@ from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages, signer_of
 from tacit.holder.encode import BLOCK_ROWS
 from tacit.holder.ledger import Ledger
-from tacit.holder.perturb import privatise, rehearse
+from tacit.holder.perturb import blank, privatise
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.stream.ledger import (
     Batch,
@@ -96,7 +96,7 @@ def stream(
     source: Source = batches if isinstance(batches, Text) else Handed(batches, study)
     terms = Terms(batch_rows, batches_per_person, source.name)
     charge = _stream_charge(study, purpose, batches_per_person)
-    sign(rehearse(study, purpose)).to_json()
+    sign(blank(study, purpose)).to_json()
     with open_log(log) as file:
         progress = find_stream(ledger, charge, terms)
         if progress is None:

@@ -5,6 +5,7 @@ Unless it is HTML already.
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from string import Template
 
 
@@ -12,6 +13,11 @@ class Html(str):
     """Text that is HTML already."""
 
     __slots__ = ()
+
+
+def stylesheet() -> Html:
+    """The look that all pages share."""
+    return Html(files("tacit.page").joinpath("style.css").read_text(encoding="utf-8"))
 
 
 def html(template: str, /, **values: object) -> Html:

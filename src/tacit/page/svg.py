@@ -6,8 +6,8 @@ Colours come from the page's classes.
 import math
 from collections.abc import Iterable
 
-from tacit.analyst.report.markup import Html, html, join
-from tacit.analyst.report.words import exact
+from tacit.page.markup import Html, html, join
+from tacit.page.numbers import exact
 
 WIDE = 720
 NARROW = 350

@@ -1,0 +1,63 @@
+"""A source as plain values, and back: what a posterior's file keeps of it."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.posterior.source import Source
+from tacit.analyst.prior import Prior
+
+AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2}
+"""Axes of arrays that have more than one."""
+
+
+def source_facts(source: Source) -> dict[str, Any]:
+    """A source as plain values."""
+    return {
+        "evidence": _plain(source.evidence),
+        "prior": _plain(source.prior),
+        "prior_name": source.prior_name,
+        "holders": source.holders,
+        "settings": _plain(source.settings),
+    }
+
+
+def source_from(facts: dict[str, Any], d: int) -> Source:
+    """A source from plain values; ValueError where arrays do not go together."""
+    evidence = Evidence(**_filled(Evidence, facts["evidence"]))
+    prior = Prior(**_filled(Prior, facts["prior"]))
+    shapes = {array.shape[1:] for array in (evidence.grams, prior.covariance[None])}
+    if shapes != {(d, d)} or evidence.moments.shape != evidence.grams.shape[:2]:
+        raise ValueError("the source's arrays do not fit the study")
+    return Source(
+        evidence=evidence,
+        prior=prior,
+        prior_name=str(facts["prior_name"]),
+        holders=facts["holders"],
+        settings=Settings(**facts["settings"]),
+    )
+
+
+def _plain(record: Evidence | Prior | Settings) -> dict[str, Any]:
+    return {
+        field.name: value.tolist() if isinstance(value, np.ndarray) else value
+        for field in fields(record)
+        if not callable(value := getattr(record, field.name))
+    }
+
+
+def _filled(kind: type[Evidence] | type[Prior], facts: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a record: lists become arrays with as many axes as they must have."""
+    filled = {}
+    for name, value in facts.items():
+        if not isinstance(value, list):
+            filled[name] = value
+            continue
+        array = np.array(value, dtype=float)
+        if array.ndim != AXES.get(name, 1):
+            raise ValueError(f"{kind.__name__}: {name} has another shape")
+        filled[name] = array
+    return filled

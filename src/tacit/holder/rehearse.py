@@ -1,0 +1,127 @@
+"""Rehearse: rows are read and looked at, and what was seen becomes the record that stays here."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
+from tacit.holder.paying import Paying
+from tacit.holder.rehearsal import Column, Lengths, Rehearsal, Remark, StageName, column_of
+from tacit.holder.remarks import Said, looks_like_identifiers, of_column, of_lengths, of_table
+from tacit.holder.tally import Tally
+from tacit.holder.watch import NumbersSeen, Watch
+from tacit.rows.design import refuse_level
+from tacit.rows.table import Table
+from tacit.study import Study
+from tacit.study.grid import GRID
+
+
+def seen_by(
+    study: Study,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    diagnostics: Diagnostics | None = None,
+    on_rows: Callable[[int], None] = lambda _rows: None,
+) -> int:
+    """Encode record batches and let them go; the diagnostics have seen them. Gives their rows."""
+    encoder = Encoder(study, diagnostics)
+    rows = 0
+    for batch in batches:
+        for block in encoder.blocks(batch):
+            block.fill(0.0)  # nothing of a row is left behind
+        rows += batch.num_rows
+        on_rows(batch.num_rows)
+    return rows
+
+
+SEEN = Tally(seen_by, lambda rows: [rows], lambda _study, numbers: numbers[0])
+"""What a rehearsal adds up: nothing but how many rows there are."""
+
+
+def rehearsal_of(
+    study: Study, source: object, paying: Paying, diagnostics: Diagnostics, *, stage: StageName
+) -> Rehearsal:
+    """The record of what was seen, with what it would cost."""
+    watch = diagnostics.watch or Watch(study, GRID)
+    columns = _columns(study, watch, diagnostics)
+    lengths = Lengths(
+        radius=study.row_radius,
+        longest=study.longest_row,
+        shrunk=diagnostics.shrunk,
+        counts=tuple(watch.lengths.bins.tolist()),
+    )
+    said = [
+        *of_table(study, diagnostics.rows, diagnostics.incomplete),
+        *(remark for column in columns for remark in _of_column(study, watch, column)),
+        *of_lengths(lengths, diagnostics.rows),
+    ]
+    return Rehearsal(
+        study=study,
+        holder=paying.charge.holder,
+        stage=stage,
+        readings=source.readings() if isinstance(source, Table) else (),
+        rows=diagnostics.rows,
+        incomplete=diagnostics.incomplete,
+        columns=columns,
+        lengths=lengths,
+        persons=None,
+        cost=paying.cost(),
+        leaves=tuple(_leaves(study, stage)),
+        remarks=tuple(Remark(column, sentence, loud) for column, sentence, loud in said),
+    )
+
+
+def refuse_seen(study: Study, diagnostics: Diagnostics) -> None:
+    """Refuse, after all rows were read, what publishing without a watch refuses at once."""
+    watch = diagnostics.watch
+    for feature in study.features:
+        seen = None if watch is None else watch.levels.get(feature.name)
+        if seen is not None and seen.unknown and feature.other is None:
+            refuse_level(feature.name)
+    if study.missing == "refuse" and diagnostics.incomplete:
+        refuse_missing()
+
+
+def _columns(study: Study, watch: Watch, diagnostics: Diagnostics) -> tuple[Column, ...]:
+    """What was seen of every column; where rows were added up elsewhere, what was counted there."""
+    for name, seen in watch.numbers.items():
+        if seen.rows < diagnostics.rows:
+            seen.rows = diagnostics.rows
+            seen.above = diagnostics.clamped.get(name, 0)
+    columns = [
+        column_of(feature, watch.numbers.get(feature.name) or watch.levels[feature.name])
+        for feature in study.features
+    ]
+    return (*columns, column_of(study.response, watch.numbers[study.response.name]))
+
+
+def _of_column(study: Study, watch: Watch, column: Column) -> Iterator[Said]:
+    feature = next((each for each in study.features if each.name == column.name), None)
+    seen = watch.numbers.get(column.name)
+    return of_column(
+        column,
+        refuses=feature is not None and feature.other is None,
+        is_numbered=isinstance(seen, NumbersSeen) and looks_like_identifiers(seen),
+    )
+
+
+def _leaves(study: Study, stage: StageName) -> Iterator[str]:
+    """What the release would hold, in sentences."""
+    if stage == "scales":
+        yield f"three noisy sums for each of {len(study.scaled)} columns"
+    else:
+        d = study.d
+        yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
+        yield f"X'y with noise: {d:,} sums of products with the response"
+        if study.response_square:
+            yield "y'y with noise: the sum of the response's squares"
+        if study.release.smallest_eigenvalue:
+            yield "the smallest eigenvalue of X'X, with noise"
+    yield {
+        "exact": "the number of rows, exactly",
+        "public": "the number of rows, exactly: it was declared public",
+        "noisy": "the number of rows, with noise",
+        "withheld": "nothing of the number of rows",
+    }[study.count]
+    yield "the study, this holder's name, the time, and the ledger's receipt"
+    yield "nothing else: no row, no name of a person, nothing of this rehearsal"

@@ -1,0 +1,204 @@
+"""Watch: what a table holds, column by column, counted while its rows pass on to be added up.
+
+For the holder's own eyes. Values as they stand in the table are kept here, so nothing of it may be
+part of a release, of an error or of a log; `rehearsal.py` makes the record of it that is shown.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.study import Study
+from tacit.study.columns import Feature, Response
+
+BINS = 24
+"""Bars of a picture: equal parts of the range, or of the longest row."""
+Value = TypeVar("Value", float, str)
+MOST_ROWS_NAMED = 5
+"""Rows that are named by number, of each kind."""
+MOST_VALUES = 1000
+"""Different values that are counted; the rarest are forgotten beyond that."""
+SAMPLE = 2**11
+"""Rows of a batch, evenly spread, whose values are counted one by one inside the range."""
+
+
+@dataclass
+class NumbersSeen:
+    """A numeric column so far."""
+
+    low: float
+    high: float
+    rows: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    below: int = 0
+    above: int = 0
+    least: float = np.inf
+    most: float = -np.inf
+    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 3, dtype=np.int64))
+    outside: Counter[float] = field(default_factory=Counter)
+    sampled: Counter[float] = field(default_factory=Counter)
+    rows_outside: list[int] = field(default_factory=list)
+    rows_unreadable: list[int] = field(default_factory=list)
+    rows_missing: list[int] = field(default_factory=list)
+
+    def add(self, nulls: NDArray[np.bool_] | None, values: NDArray[np.float64]) -> None:
+        """Count a batch's values; `nulls` says where there is none, None: nowhere.
+
+        What is no number but was there is text that cannot be read as one.
+        """
+        absent = np.isnan(values)
+        if absent.any():
+            self._add_absent(absent, nulls)
+        self._add_range(values)
+        self._add_bins(values, absent)
+        step = max(1, len(values) // SAMPLE)
+        sample = values[::step]
+        _count(self.sampled, sample[~np.isnan(sample)])
+        self.rows += len(values)
+
+    def _add_absent(self, absent: NDArray[np.bool_], nulls: NDArray[np.bool_] | None) -> None:
+        missing = np.zeros_like(absent) if nulls is None else nulls
+        unreadable = absent & ~missing
+        self.missing += int(np.count_nonzero(missing))
+        self.unreadable += int(np.count_nonzero(unreadable))
+        _note(self.rows_missing, missing, self.rows)
+        _note(self.rows_unreadable, unreadable, self.rows)
+
+    def _add_range(self, values: NDArray[np.float64]) -> None:
+        least = np.fmin.reduce(values, initial=np.inf)
+        most = np.fmax.reduce(values, initial=-np.inf)
+        self.least = min(self.least, float(least))
+        self.most = max(self.most, float(most))
+        if least >= self.low and most <= self.high:
+            return
+        below = values < self.low
+        above = values > self.high
+        outside = below | above
+        self.below += int(np.count_nonzero(below))
+        self.above += int(np.count_nonzero(above))
+        _note(self.rows_outside, outside, self.rows)
+        _count(self.outside, values[outside])
+
+    def _add_bins(self, values: NDArray[np.float64], absent: NDArray[np.bool_]) -> None:
+        """Below the range, each part of it, above, and no number: one place each."""
+        with np.errstate(over="ignore"):
+            places = values - self.low
+            places *= BINS / (self.high - self.low)
+        np.clip(places, -1.0, BINS, out=places)
+        np.floor(places, out=places)
+        places[values == self.high] = BINS - 1
+        places[absent] = BINS + 1
+        self.bins += np.bincount(places.astype(np.intp) + 1, minlength=BINS + 3)
+
+
+@dataclass
+class LevelsSeen:
+    """A column of levels so far."""
+
+    levels: tuple[str, ...]
+    rows: int = 0
+    missing: int = 0
+    unknown: int = 0
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    strangers: Counter[str] = field(default_factory=Counter)
+    rows_unknown: list[int] = field(default_factory=list)
+    rows_missing: list[int] = field(default_factory=list)
+
+    def add(self, values: pa.Array, places: pa.Array) -> None:
+        """Count a batch's levels: the text of each, and its place in the list or null."""
+        if not len(self.counts):
+            self.counts = np.zeros(len(self.levels), dtype=np.int64)
+        missing = pc.is_null(values)
+        unknown = pc.and_(pc.is_null(places), pc.is_valid(values))
+        known = places.drop_null().to_numpy(zero_copy_only=False)
+        self.counts += np.bincount(known, minlength=len(self.levels))
+        self.missing += values.null_count
+        _note(self.rows_missing, missing.to_numpy(zero_copy_only=False), self.rows)
+        strange = values.filter(unknown)
+        if len(strange):
+            self.unknown += len(strange)
+            _note(self.rows_unknown, unknown.to_numpy(zero_copy_only=False), self.rows)
+            for entry in pc.value_counts(strange).to_pylist():
+                self.strangers[_shown(entry["values"])] += entry["counts"]
+            _forget_rarest(self.strangers)
+        self.rows += len(values)
+
+
+@dataclass
+class Lengths:
+    """How long encoded rows are: a picture from 0 to the longest that a row can be."""
+
+    longest: float
+    unit: float
+    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, dtype=np.int64))
+
+    def add(self, squares: NDArray[np.float64]) -> None:
+        """Count the rows of a block by their squared length; incomplete ones have none."""
+        whole = squares[~np.isnan(squares)]
+        places = np.sqrt(whole) * (BINS / (self.longest * self.unit))
+        places = np.minimum(places.astype(np.intp), BINS - 1)
+        self.bins += np.bincount(places, minlength=BINS)
+
+
+class Watch:
+    """What is seen of every column of a study, and of the rows' lengths."""
+
+    def __init__(self, study: Study, unit: float) -> None:
+        self.numbers: dict[str, NumbersSeen] = {}
+        self.levels: dict[str, LevelsSeen] = {}
+        self.lengths = Lengths(longest=study.longest_row, unit=unit)
+        for feature in study.features:
+            if feature.range is None:
+                self.levels[feature.name] = LevelsSeen(levels=feature.all_levels)
+            else:
+                self.numbers[feature.name] = NumbersSeen(*feature.range)
+        self.numbers[study.response.name] = NumbersSeen(*study.response.range)
+
+    def see_numbers(
+        self, column: Feature | Response, batch: pa.RecordBatch, values: NDArray[np.float64]
+    ) -> None:
+        """A batch's numbers, and where the batch has none."""
+        given = batch.column(batch.schema.get_field_index(column.name))
+        nulls = given.is_null().to_numpy(zero_copy_only=False) if given.null_count else None
+        self.numbers[column.name].add(nulls, values)
+
+    def see_levels(self, feature: Feature, values: pa.Array, places: pa.Array) -> None:
+        """A batch's levels, and their places among the study's."""
+        self.levels[feature.name].add(values, places)
+
+
+def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:
+    """Keep the numbers of the first rows, counted from 1."""
+    if len(rows) < MOST_ROWS_NAMED:
+        first = np.flatnonzero(where)[: MOST_ROWS_NAMED - len(rows)]
+        rows += (first + before + 1).tolist()
+
+
+def _count(counter: Counter[float], values: NDArray[np.float64]) -> None:
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) > MOST_VALUES:
+        most = np.argsort(counts)[-MOST_VALUES:]
+        distinct = distinct[most]
+        counts = counts[most]
+    for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        counter[value] += count
+    _forget_rarest(counter)
+
+
+def _forget_rarest(counter: Counter[Value]) -> None:
+    if len(counter) > 2 * MOST_VALUES:
+        kept = dict(counter.most_common(MOST_VALUES))
+        counter.clear()
+        counter.update(kept)
+
+
+def _shown(text: str) -> str:
+    """A value as a screen may show it."""
+    short = text if len(text) <= 40 else text[:39] + "…"  # noqa: PLR2004 - a line's half
+    return short if short.isprintable() else ascii(short)
