@@ -118,7 +118,7 @@ def _posterior(
         _check_family(source.family, method, source.holders)
         fitted = fit_family(
             source.family,
-            Question(study=kept.study, radius=study.row_radius, evidence=evidence, prior=prior),
+            Question(study=kept.study, agreed=study, evidence=evidence, prior=prior),
             first=partial(infer, holders="common"),
             infer=partial(infer, holders=source.holders),
         )

@@ -62,7 +62,7 @@ CUT = (
 
 
 def cautions(
-    study: Study, score: Score, normal: Score, family: Family, outcome: Outcome, rows: float
+    study: Study, score: Score, family: Family, outcome: Outcome, *, normal: Score, rows: float
 ) -> list[str]:
     """Sentences on rare answers, strong effects, shapes that matter, and odd responses.
 

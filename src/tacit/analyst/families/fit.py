@@ -33,10 +33,10 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of what: a (sub-)model, the radius rows were shrunk to, evidence, and prior."""
+    """What is asked: a model, the study that releases are of, their evidence, and a prior."""
 
     study: Study
-    radius: float
+    agreed: Study
     evidence: Evidence
     prior: Prior
 
@@ -49,7 +49,7 @@ def fit_family(
 ) -> Fitted:
     """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
     link = link_named(name)
-    check_study(link, asked.study)
+    check_study(link, asked.agreed)
     evidence = asked.evidence
     if evidence.counts is None:
         raise MethodError(
@@ -63,7 +63,7 @@ def fit_family(
     error_map = score.error_map(
         guess.coefficients(pilot.mean()),
         1.0 if link.binary else guess.dispersion,
-        asked.radius,
+        asked.agreed.row_radius,
         float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0)),
     )
     unlike = replace(evidence, error_maps=np.tile(error_map, (evidence.holders, 1, 1)))
@@ -74,7 +74,9 @@ def fit_family(
         outcome=outcome,
         evidence=unlike,
         family=family,
-        cautions=tuple(cautions(asked.study, score, normal, family, outcome, pooled.rows)),
+        cautions=tuple(
+            cautions(asked.study, score, family, outcome, normal=normal, rows=pooled.rows)
+        ),
     )
 
 

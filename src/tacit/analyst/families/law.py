@@ -102,9 +102,11 @@ def _columns(study: Study, mean: Array, spread: Array) -> list[Column]:
     place = 0
     computed = _computed(study)
     for product in study.products:
-        for offset in range(product.width):
-            if place + offset not in computed:
-                columns.append(_column(product, place + offset, mean, spread))
+        columns += [
+            _column(product, at, mean, spread)
+            for at in range(place, place + product.width)
+            if at not in computed
+        ]
         place += product.width
     return sorted(columns, key=lambda column: not column.levels)
 

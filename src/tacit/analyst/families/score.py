@@ -58,14 +58,13 @@ class Score:
     def line(self, beta: Array) -> Array:
         """ℓ(β): the straight line through g(x'β), in scaled units."""
         means = self.law.mean(self.link.mean(self.law.rows @ beta))
-        line: Array = np.linalg.solve(self.second, means - self.centre * self._means) / self.half
-        return line
+        line = np.linalg.solve(self.second, means - self.centre * self._means)
+        return np.asarray(line / self.half, dtype=float)
 
     def slope(self, beta: Array) -> Array:
         """L = ∂ℓ/∂β."""
         weighted = self.law.second(self.link.slope(self.law.rows @ beta))
-        slope: Array = np.linalg.solve(self.second, weighted) / self.half
-        return slope
+        return np.asarray(np.linalg.solve(self.second, weighted) / self.half, dtype=float)
 
     def solve(self, location: Array, covariance: Array) -> Array:
         """β̄ of ℓ(β) ~ N(location, covariance) and the wide prior: Gauss–Newton, halving steps."""
@@ -137,7 +136,8 @@ class Score:
         squares = dispersion * self.link.variance(means) + bend**2
         kept = np.minimum(1.0, radius**2 / np.sum(self.law.rows**2, axis=1))
         errors = self.law.second(kept * squares) / (level * float(np.mean(squares)))
-        return np.linalg.cholesky(errors) @ np.linalg.inv(np.linalg.cholesky(self.second))
+        inverse = np.linalg.inv(np.linalg.cholesky(self.second))
+        return np.asarray(np.linalg.cholesky(errors) @ inverse, dtype=float)
 
     def _means_and_bend(self, beta: Array) -> tuple[Array, Array]:
         """g(x'β) of every row of the law, and how far it is off the straight line."""

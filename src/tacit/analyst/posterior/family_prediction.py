@@ -4,8 +4,8 @@ With η = x'β, which is an affine map of the posterior's coefficients, the mean
 like x is g(η): its interval is that of η through g, which is monotone, and its mean and variance
 are averages over the normal law with η's mean and variance. A new response is 0 or 1 with
 probability E[g(η)], or a Poisson count, a negative binomial one where counts vary more than that;
-its quantiles are averages over the same law. The variance of g(η) is sampling's and privacy's in the
-shares that they have of η's.
+its quantiles are averages over the same law. The variance of g(η) is sampling's and privacy's in
+the shares that they have of η's.
 """
 
 import numpy as np
@@ -86,8 +86,7 @@ def _below(counts: Array, means: Array, dispersion: float) -> Array:
         below = gammaincc(at, means)
     else:
         below = betainc(means / (dispersion - 1), at, 1 / dispersion)
-    averaged: Array = below @ _WEIGHTS
-    return averaged
+    return np.asarray(below @ _WEIGHTS, dtype=float)
 
 
 def _variances(matrix: Array, covariance: Array) -> Array:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
 from tacit.analyst.posterior.estimand import estimand
-from tacit.analyst.families.links import FamilyName
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
