@@ -138,7 +138,7 @@ def test_many_releases_are_counted():
 
 def test_a_summary_is_a_data_frame(posterior, sampled):
     frame = posterior.summary().to_pandas()
-    assert list(frame.columns) == ["mean", "sd", "low", "high"]
+    assert list(frame.columns) == ["mean", "sd", "low", "high", "positive", "standardised"]
     assert list(frame.index) == list(posterior.names())
     np.testing.assert_allclose(frame["mean"], posterior.mean())
     assert frame.attrs["method"] == "noise-aware"

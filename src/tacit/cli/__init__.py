@@ -8,6 +8,7 @@ import typer
 from tacit.cli import (
     demo,
     doctor,
+    effect,
     federate,
     fit,
     follow,
@@ -50,6 +51,7 @@ app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("effect")(effect.effect)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

@@ -142,10 +142,10 @@ def summary(
     posterior: PosteriorFile,
     probability: Probability = 0.9,
     units: Annotated[
-        Literal["user", "scaled", "contrast"],
+        Literal["user", "scaled", "contrast", "standardised"],
         typer.Option(
-            help="The user's units; the study's own; "
-            "or the response's, over a feature's whole range."
+            help="The user's units; the study's own; the response's, over a feature's whole "
+            "range; or standard deviations."
         ),
     ] = "user",
     *,

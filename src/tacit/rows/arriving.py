@@ -81,7 +81,7 @@ class Handed:
 
     def __init__(self, batches: Iterable[pa.RecordBatch], study: Study) -> None:
         self._batches = iter(batches)
-        self._names = study.names
+        self._names = study.table_names
         self._current: pa.RecordBatch | None = None
         self.taken = 0
 
@@ -141,7 +141,7 @@ class Text:
             )
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
-        self._dialect = Dialect(self.name, study.names, study)
+        self._dialect = Dialect(self.name, study.table_names, study)
         self._buffer = bytearray(READ_BYTES)
         # Unread text is buffer[begin:end]; lines are known up to `seen`.
         self._begin = self._end = self._seen = 0
@@ -289,7 +289,7 @@ class Text:
                 empty = pyarrow.csv.read_csv(
                     pa.BufferReader(self._header), parse_options=self._dialect.parse
                 )
-            check_names(empty.schema, self._study.names, self._shown)
+            check_names(empty.schema, self._study.table_names, self._shown)
         return True
 
     def _fill(self) -> bool:

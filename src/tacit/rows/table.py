@@ -29,31 +29,38 @@ READ_BYTES = 2**16
 """Piece in which a Parquet column is read; else a whole row group, perhaps the file, is held."""
 
 Batches = Iterator[pa.RecordBatch]
+ROWS = "tacit: rows of this person"
+"""Column that says how many rows a row's person has; missing where the person is."""
+ONE = "tacit: one row of each person"
+"""Column that is true in exactly one row of each person."""
 
 
 @dataclass(frozen=True)
 class Table:
     """A source of record batches that hold the study's columns; `rows` where known beforehand.
 
+    `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
+    the rows lie; without it the holder counts (holder/persons.py).
     `readings` says how each file is written, as far as that was found out.
     """
 
     batches: Callable[[], Batches]
     rows: int | None = None
+    by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
 
 
 def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
     """A table from paths or folders; Arrow, pandas, Polars or DuckDB; a mapping or an array.
 
-    `columns` are those to read, by default the study's features and then the response; one that the
-    study does not know is read as it is, and from CSV as text. A two-dimensional NumPy array has
-    these columns in this order.
+    `columns` are those to read, by default the study's features, the response, and the person where
+    there is one; one that the study does not know is read as it is, and from CSV as text. A
+    two-dimensional NumPy array has these columns in this order.
     """
     if isinstance(source, Table):
         return source
-    names = list(study.names if columns is None else columns)
-    if paths := _paths(source):
+    names = list(study.table_names if columns is None else columns)
+    if paths := paths_of(source):
         return _files([file for path in paths for file in files_at(path)], names, study)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         source = _columns_of(source, names)
@@ -71,7 +78,7 @@ def table_of(source: object, study: Study, columns: Sequence[str] | None = None)
     )
 
 
-def _paths(source: object) -> list[str]:
+def paths_of(source: object) -> list[str]:
     """The paths that a source is; none where it is something else."""
     paths = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
     return list(map(str, paths)) if all(isinstance(path, (str, Path)) for path in paths) else []

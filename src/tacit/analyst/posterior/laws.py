@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from tacit.errors import PosteriorError
 
@@ -78,6 +78,11 @@ class Draws:
         )
         return mixtures.quantiles(probabilities)
 
+    def positive(self, matrix: Array, offset: Array) -> Array:
+        """Probability that each entry of matrix @ θ + offset is above zero."""
+        above: Array = np.mean(self.flat @ matrix.T + offset > 0, axis=0)
+        return above
+
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
         return float(np.sqrt(self.noise_variance).mean())
@@ -138,6 +143,17 @@ class Student:
         standard = ndtri(probabilities) if normal else stdtrit(self.degrees, probabilities)
         quantiles: Array = centre[:, None] + width[:, None] * standard
         return quantiles
+
+    def positive(self, matrix: Array, offset: Array) -> Array:
+        """Probability that each entry of matrix @ θ + offset is above zero; NaN for a point."""
+        centre = matrix @ self.location + offset
+        if self.scale is None:
+            return np.full(len(centre), np.nan)
+        width = np.sqrt(np.einsum("ia,ab,ib->i", matrix, self.scale, matrix, optimize=True))
+        standard = centre / np.maximum(width, 1e-300)
+        normal = np.isinf(self.degrees)
+        above: Array = ndtr(standard) if normal else stdtr(self.degrees, standard)
+        return above
 
     def residual_sd(self) -> float:
         """√ of the residual variance."""
@@ -217,6 +233,13 @@ class Mixture:
             widths=np.sqrt(np.maximum(variances, 1e-300)),
         )
         return mixtures.quantiles(probabilities)
+
+    def positive(self, matrix: Array, offset: Array) -> Array:
+        """Probability that each entry of matrix @ θ + offset is above zero."""
+        variances = np.einsum("ia,kab,ib->ki", matrix, self.covariances, matrix, optimize=True)
+        centres = self.locations @ matrix.T + offset
+        above: Array = self.weights @ ndtr(centres / np.sqrt(np.maximum(variances, 1e-300)))
+        return above
 
     def of_new_holder(self) -> "Mixture":
         """The law of a new holder's own coefficients: wider than θ's by τ."""

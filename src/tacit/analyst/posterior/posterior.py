@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from tacit.analyst.posterior.effects import Effects
     from tacit.analyst.posterior.holders import Holders
     from tacit.analyst.posterior.prediction import Predictions
+    from tacit.analyst.posterior.reading import Explained
     from tacit.analyst.posterior.summary import Summary
 
 Array = NDArray[np.float64]
-UnitsName = Literal["user", "scaled", "contrast"]
+UnitsName = Literal["user", "scaled", "contrast", "standardised"]
 AnyUnits = UnitsName | Units
 """Units by name, or an affine map of θ of one's own."""
 CHAINS = 4
@@ -53,7 +55,8 @@ class Posterior:
 
     Every reading takes `units`: "user" for those of the study's ranges, "scaled" for the study's
     own [−1, 1], "contrast" for the response's, of what goes with a feature's whole (typical) range
-    or with a level instead of the reference.
+    or with a level instead of the reference, "standardised" for standard deviations of the
+    response per standard deviation of a column.
     """
 
     study: Study
@@ -92,12 +95,28 @@ class Posterior:
         """Units of the coefficients as a map of θ; those of a family are one themselves."""
         return units if self.family is None else self.family.through(units)
 
+    @cached_property
+    def _standardised(self) -> Units:
+        from tacit.analyst.posterior.reading import standardised_units
+
+        units = standardised_units(self)
+        if units is None:
+            raise PosteriorError(
+                "standardised units need releases with y'y, the statistics in the posterior, "
+                "and no implied coefficients: use user or contrast"
+            )
+        return units
+
     def units(self, name: AnyUnits) -> Units:
         """The map from θ to the coefficients in those units."""
         if isinstance(name, Units):
             return name
+        if name == "standardised":
+            return self._standardised
         if name not in self._units:
-            raise PosteriorError(f"units must be user, scaled or contrast; got {name!r}")
+            raise PosteriorError(
+                f"units must be user, scaled, contrast or standardised; got {name!r}"
+            )
         return self._units[name]
 
     def names(self, units: AnyUnits = "user") -> tuple[str, ...]:
@@ -174,6 +193,17 @@ class Posterior:
         tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
         return self.outcome.quantiles(tails, to.matrix, to.offset)
 
+    def positive(self, units: AnyUnits = "user") -> Array:
+        """Probability that each coefficient is above zero; NaN for a point estimate."""
+        to = self.units(units)
+        return self.outcome.positive(to.matrix, to.offset)
+
+    def explained(self, probability: float = 0.9) -> "Explained | None":
+        """R² with an interval, over rows as they count; None where y'y was not published."""
+        from tacit.analyst.posterior.reading import explained
+
+        return explained(self, probability)
+
     def privacy_share(self, units: AnyUnits = "user") -> Array:
         """Share of each coefficient's variance that is due to privacy noise; NaN if not known."""
         if self.pooled is None:
@@ -209,6 +239,16 @@ class Posterior:
         from tacit.analyst.fit import refit
 
         return refit(self, only, without)
+
+    def effects(self, *questions: str, probability: float = 0.9) -> "Effects":
+        """Contrasts, slopes and means by name, in the response's units, with intervals.
+
+        Such as "age: 70 - 40", "age * 10", "sex[male] * 1 at age = 60", "sex: male" or "mean".
+        What a question leaves open is averaged over rows.
+        """
+        from tacit.analyst.posterior.effects import effects
+
+        return effects(self, questions, probability)
 
     def predict(
         self, table: object, interval: float = 0.9, holder: str | None = None

@@ -12,15 +12,16 @@ from tacit.analyst.posterior.estimand import estimand
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
-from tacit.analyst.posterior.posterior import Posterior, UnitsName
+from tacit.analyst.posterior.posterior import Contribution, Posterior, UnitsName
 from tacit.analyst.posterior.ratios import Ratios, ratios_of
+from tacit.analyst.posterior.reading import Explained, standardised_units
 from tacit.analyst.posterior.text_table import text_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-COLUMNS = ("mean", "sd", "low", "high")
+COLUMNS = ("mean", "sd", "low", "high", "positive", "standardised")
 SAMPLED_COLUMNS = (*COLUMNS, "ess_bulk", "ess_tail", "rhat")
 """Columns of a data frame."""
 
@@ -34,6 +35,8 @@ class Row:
     sd: float
     low: float
     high: float
+    positive: float  # probability that it is above zero
+    standardised: float | None  # in standard deviations; None where it cannot be told
     ess_bulk: float | None
     ess_tail: float | None
     rhat: float | None
@@ -53,6 +56,9 @@ class Summary:
     response: str
     estimand: str
     holders: Holders | None = None  # None where holders are taken to be alike
+    explained: Explained | None = None  # R²; None where y'y was not published
+    contributions: tuple[Contribution, ...] = ()
+    relation: str = ""
     family: FamilyName | None = None  # None for a straight line
     ratios: Ratios | None = None  # odds ratios or rate ratios, of a family that has them
 
@@ -60,7 +66,7 @@ class Summary:
     def heads(self) -> list[str]:
         """Heads of the table's columns, the first of which names coefficients."""
         tail = 100 * (1 - self.probability) / 2
-        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%"]
+        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%", "P(>0)", "std"]
         return [*heads, "ess bulk", "ess tail", "R-hat"] if self._sampled else heads
 
     @property
@@ -75,8 +81,22 @@ class Summary:
         if self.family is not None:
             about = f"{self.response}, {self.family} family"
         made = f"{about}; method {self.method}; {self.units} units"
-        notes = (made, self.estimand, self.verdict.value, self.caveat)
+        notes = (made, *self._facts, self.estimand, self.verdict.value, self.caveat)
         return [note for note in notes if note]
+
+    @property
+    def _facts(self) -> list[str]:
+        """R², rows, holders and the budget, as far as they are known."""
+        facts = []
+        if self.explained is not None:
+            share = self.explained
+            facts.append(
+                f"R2 {share.mean:.3f}, {100 * self.probability:g} % interval "
+                f"{share.low:.3f} to {share.high:.3f}"
+            )
+        if self.contributions:
+            facts.append(budget_words(self.contributions, self.relation))
+        return facts
 
     @property
     def _sampled(self) -> bool:
@@ -102,6 +122,13 @@ class Summary:
             "caveat": self.caveat,
             "estimand": self.estimand,
             "holders": None if self.holders is None else self.holders.to_dict(),
+            "explained": None if self.explained is None else asdict(self.explained),
+            "relation": self.relation,
+            "n": rows_of(self.contributions),
+            "releases": [
+                {"holder": c.holder, "n": c.n, "epsilon": c.epsilon, "delta": c.delta}
+                for c in self.contributions
+            ],
         }
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -148,6 +175,9 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         response=posterior.model.response.label,
         estimand=estimand(posterior),
         holders=holders,
+        explained=posterior.explained(probability),
+        contributions=posterior.contributions,
+        relation=posterior.study.relation,
         family=None if posterior.family is None else posterior.family.name,
         ratios=ratios_of(posterior, probability, units),
     )
@@ -169,6 +199,8 @@ def _rows(
     mean = posterior.mean(units)
     sd = posterior.sd(units)
     interval = posterior.interval(probability, units)
+    positive = posterior.positive(units)
+    standardised = _standardised(posterior, units)
     return tuple(
         Row(
             name=name,
@@ -176,6 +208,8 @@ def _rows(
             sd=float(sd[k]),
             low=float(interval[k, 0]),
             high=float(interval[k, 1]),
+            positive=float(positive[k]),
+            standardised=standardised.get(name),
             ess_bulk=None if mixed is None else float(mixed.bulk[k]),
             ess_tail=None if mixed is None else float(mixed.tail[k]),
             rhat=None if mixed is None else float(mixed.rhat[k]),
@@ -184,12 +218,46 @@ def _rows(
     )
 
 
+def _standardised(posterior: Posterior, units: UnitsName) -> dict[str, float]:
+    """Standardised coefficients by name; none where they are not those of the table's units."""
+    told = standardised_units(posterior) if units in {"user", "standardised"} else None
+    if told is None:
+        return {}
+    return dict(zip(told.names, posterior.mean(told).tolist(), strict=True))
+
+
+def budget_words(contributions: tuple[Contribution, ...], relation: str) -> str:
+    """Rows, holders and what each spent, in one line."""
+    n = rows_of(contributions)
+    rows = "rows not published" if n is None else f"{n:,.0f} rows"
+    count = len(contributions)
+    who = f"1 holder, {contributions[0].holder}" if count == 1 else f"{count} holders"
+    epsilon = _span([each.epsilon for each in contributions])
+    delta = _span([each.delta for each in contributions])
+    spent = "" if count == 1 else " each"
+    return f"{rows} of {who}; epsilon {epsilon} at delta {delta}{spent}, {relation}"
+
+
+def rows_of(contributions: tuple[Contribution, ...]) -> float | None:
+    """Rows of all holders; None where one does not publish them."""
+    known = [each.n for each in contributions if each.n is not None]
+    return sum(known) if contributions and len(known) == len(contributions) else None
+
+
+def _span(values: list[float]) -> str:
+    low = min(values)
+    high = max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
 def _absent(value: str | float | None) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _cells(row: Row, *, sampled: bool) -> list[str]:
     cells = [row.name, *(f"{value:.4g}" for value in (row.mean, row.sd, row.low, row.high))]
+    cells.append(f"{row.positive:.3f}")
+    cells.append("" if row.standardised is None else f"{row.standardised:.3f}")
     if sampled:
         cells += [f"{row.ess_bulk:.0f}", f"{row.ess_tail:.0f}", f"{row.rhat:.3f}"]
     return cells

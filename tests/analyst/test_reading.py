@@ -1,0 +1,159 @@
+"""What people read off a fit: P(> 0), R², standardised coefficients, rows, holders and budgets.
+
+Covers `tacit.analyst.posterior.reading` and `tacit.analyst.posterior.summary`.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from studies import agreed
+
+from tacit.analyst.collection import collect
+from tacit.analyst.fit import fit
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import fit as noise_aware
+from tacit.analyst.posterior.laws import Draws, Student
+from tacit.analyst.posterior.pooled import pool
+from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source import Source
+from tacit.analyst.prior import Prior
+from tacit.errors import PosteriorError
+from tacit.simulation import exact, simulate
+from tacit.study import Study
+
+
+def rows(n=4000, seed=2):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(18, 100, n)
+    bmi = (20 + 0.1 * age + rng.normal(0, 3, n)).clip(15, 50)
+    ward = rng.choice(["1", "2", "3"], n)
+    days = 3 + 0.1 * age + 0.2 * bmi + 2 * (ward == "3") + rng.normal(0, 2, n)
+    return {"age": age, "ward": ward, "bmi": bmi, "days": days.clip(0, 30)}
+
+
+def of_exact(study, table):
+    """The posterior of exact statistics under a prior that says nothing."""
+    evidence = exact(study, table)
+    d = study.d
+    prior = replace(Prior.weak(d), covariance=1e6 * np.eye(d), by_spread=False)
+    outcome = noise_aware(evidence, prior, Settings())
+    return Posterior(
+        study,
+        "noise-aware",
+        outcome,
+        (),
+        pooled=pool(evidence, prior, outcome),
+        source=Source(evidence, prior, "(given in code)", "differ", Settings()),
+    )
+
+
+def whole(**fields):
+    return agreed(release={"row_radius": 100.0}, missing="refuse", **fields)
+
+
+def least_squares(table, *, intercept=True):
+    ward = np.array(table["ward"])
+    columns = [table["age"], ward == "2", ward == "3", table["bmi"]]
+    design = np.stack([np.ones(len(ward)), *columns] if intercept else columns, axis=1)
+    return design.astype(float), np.linalg.lstsq(design.astype(float), table["days"])[0]
+
+
+def test_of_exact_statistics_r2_and_standardised_coefficients_are_the_usual_ones():
+    table = rows()
+    posterior = of_exact(whole(), table)
+    design, slopes = least_squares(table)
+    left = table["days"] - design @ slopes
+    share = 1 - left.var() / table["days"].var()
+    told = posterior.explained()
+    assert told.mean == pytest.approx(share, abs=1e-4)
+    sampling = np.sqrt(4 * share * (1 - share) ** 2 / len(left))
+    assert told.high - told.low == pytest.approx(2 * 1.645 * sampling, rel=0.01)
+    expected = slopes[1:] * design[:, 1:].std(axis=0) / table["days"].std()
+    np.testing.assert_allclose(posterior.mean("standardised"), expected, atol=1e-4)
+    shown = [row.standardised for row in posterior.summary().rows]
+    assert shown[0] is None
+    np.testing.assert_allclose(shown[1:], expected, atol=1e-4)
+
+
+def test_powers_are_standardised_by_their_own_spread():
+    columns = {"age": (18, 100), "days": (0, 30)}
+    study = Study.from_formula(
+        "days ~ poly(age, 2)",
+        columns,
+        epsilon=1.0,
+        delta=1e-6,
+        missing="refuse",
+        release={"row_radius": 10.0},
+    )
+    table = rows()
+    age = table["age"]
+    posterior = of_exact(study, {"age": age, "days": table["days"]})
+    design = np.stack([np.ones(len(age)), age, age**2], axis=1)
+    slopes = np.linalg.lstsq(design, table["days"])[0]
+    expected = slopes[1:] * design[:, 1:].std(axis=0) / table["days"].std()
+    np.testing.assert_allclose(posterior.mean("standardised"), expected, atol=1e-3)
+
+
+def test_the_probability_of_a_positive_slope_is_that_of_the_draws():
+    posterior = fit(
+        collect(
+            [simulate(agreed(), rows(300), np.random.default_rng(0), holder="a")],
+            allow_simulated=True,
+        )
+    )
+    draws = posterior.sample(40_000, np.random.default_rng(0))
+    np.testing.assert_allclose(posterior.positive(), np.mean(draws > 0, axis=0), atol=0.01)
+    matrix = np.eye(2)
+    for degrees in (5.0, np.inf):
+        law = Student(np.array([0.3, -1.0]), np.array([[0.5, 0.1], [0.1, 1.0]]), degrees, 0.1)
+        drawn, _ = law.sample(200_000, np.random.default_rng(1))
+        above = law.positive(matrix, np.zeros(2))
+        np.testing.assert_allclose(above, np.mean(drawn > 0, axis=0), atol=0.005)
+        chains = Draws(drawn.reshape(2, -1, 2), np.ones((2, len(drawn) // 2)))
+        np.testing.assert_array_equal(
+            chains.positive(matrix, np.zeros(2)), np.mean(drawn > 0, axis=0)
+        )
+    point = Student(np.zeros(2), None, np.inf, 0.1)
+    assert np.isnan(point.positive(matrix, np.zeros(2))).all()
+
+
+def test_a_summary_names_rows_holders_and_the_budget():
+    study = agreed()
+    rng = np.random.default_rng(0)
+    releases = [
+        simulate(study, rows(400, j), rng, holder=f"h{j}", epsilon=epsilon)
+        for j, epsilon in enumerate((0.5, 1.0))
+    ]
+    summary = fit(collect(releases, allow_simulated=True)).summary()
+    said = str(summary)
+    assert "800 rows of 2 holders; epsilon 0.5 to 1 at delta 1e-06 each, replace-one" in said
+    assert f"R2 {summary.explained.mean:.3f}, 90 % interval" in said
+    assert "P(>0)" in said
+    told = summary.to_dict()
+    assert told["n"] == 800
+    assert [release["epsilon"] for release in told["releases"]] == [0.5, 1.0]
+    assert set(told["explained"]) == {"mean", "low", "high"}
+    assert "positive" in summary.to_pandas().columns
+
+
+def test_without_what_it_takes_they_are_left_out():
+    study = agreed(release={"response_square": False})
+    released = simulate(study, rows(400), np.random.default_rng(0), holder="a")
+    posterior = fit(collect([released], allow_simulated=True))
+    assert posterior.explained() is None
+    assert posterior.summary().rows[1].standardised is None
+    with pytest.raises(PosteriorError, match="standardised units need"):
+        posterior.interval(units="standardised")
+    bare = Posterior(agreed(), "m", posterior.outcome, (Contribution("a", None, 1.0, 1e-6),))
+    assert bare.explained() is None
+    assert "rows not published of 1 holder, a" in str(bare.summary())
+
+
+def test_r2_of_nothing_but_noise_starts_at_zero():
+    table = rows(500)
+    table["days"] = np.random.default_rng(5).uniform(0, 30, 500)
+    released = simulate(agreed(epsilon=0.5), table, np.random.default_rng(6), holder="a")
+    told = fit(collect([released], allow_simulated=True)).explained()
+    assert told.low == 0
+    assert told.low <= told.mean <= told.high <= 1
