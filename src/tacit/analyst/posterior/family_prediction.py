@@ -83,9 +83,8 @@ def _below(counts: Array, means: Array, dispersion: float) -> Array:
     """Probability that a new count is at most that."""
     at = counts[:, None] + 1
     if dispersion < SPREAD_OUT:
-        below = gammaincc(at, means)
-    else:
-        below = betainc(means / (dispersion - 1), at, 1 / dispersion)
+        return np.asarray(gammaincc(at, means) @ _WEIGHTS, dtype=float)
+    below = betainc(means / (dispersion - 1), at, 1 / dispersion)
     return np.asarray(below @ _WEIGHTS, dtype=float)
 
 
