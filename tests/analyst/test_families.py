@@ -462,3 +462,52 @@ def test_collections_keep_their_straight_line() -> None:
     before = fit(collection).interval()
     fit(collection, family="logistic")
     assert_allclose(fit(collection).interval(), before)
+
+
+# The command line.
+
+
+def test_from_releases_to_probabilities_by_commands(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from tacit.cli import app
+
+    rng = np.random.default_rng(11)
+    table, x = drawn(NORMAL, rng, 5000)
+    table["y"] = (rng.random(len(x)) < expit(x @ np.array([-1.0, 0.8, 0.0, 0.0]))) * 1.0
+    release = simulate(study_of(NORMAL, epsilon=3.0), table, rng, holder="a")
+    (tmp_path / "a.json").write_text(release.to_json(), encoding="utf-8")
+    rows = "x0,x1,x2\n-2,0,0\n2,0,0\n"
+    (tmp_path / "new.csv").write_text(rows, encoding="utf-8")
+
+    def tacit(*words: str) -> dict[str, Any]:
+        done = CliRunner().invoke(app, [*words, "--json"])
+        assert done.exit_code == 0, done.output
+        facts: dict[str, Any] = json.loads(done.stdout)
+        return facts
+
+    posterior = str(tmp_path / "posterior.parquet")
+    fitted = tacit(
+        *("fit", str(tmp_path / "a.json"), "--allow-simulated", "--family", "logistic"),
+        *("--out", posterior),
+    )
+    assert fitted["family"] == "logistic"
+    assert fitted["ratios"][0]["ratio"] == pytest.approx(np.exp(0.8), rel=0.2)
+    told = tacit("predict", posterior, str(tmp_path / "new.csv"), "--out", str(tmp_path / "p.csv"))
+    assert told["response"] == "y"
+    lines = (tmp_path / "p.csv").read_text(encoding="utf-8").splitlines()[1:]
+    means = [float(line.split(",")[0]) for line in lines]
+    assert_allclose(means, expit([-2.6, 0.6]), atol=0.05)
+    planned = tacit(
+        *("plan", _written(tmp_path, study_of(NORMAL)), "--rows", "5000"),
+        *("--family", "logistic", "--rate", "0.3"),
+    )
+    assert planned["forecasts"][0]["widths"]["x0"] > 0
+
+
+def _written(folder: Path, study: Study) -> str:
+    from tacit.study.toml import study_toml
+
+    path = folder / "study.toml"
+    path.write_text(study_toml(study), encoding="utf-8")
+    return str(path)

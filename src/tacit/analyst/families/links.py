@@ -1,5 +1,6 @@
 """Links: how the mean of a yes/no answer or a count follows from a sum of effects."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -33,6 +34,17 @@ class Link:
     scale: str
     ratio: str | None
     binary: bool
+
+    def spread(self, share: float, rate: float) -> float:
+        """Standard deviation of x'β at which features explain this share.
+
+        Of what stands behind an answer, x'β and an error of the link's own law (McKelvey and
+        Zavoina 1975); or of the variance of counts, whose means are then lognormal.
+        """
+        odds = share / (1 - share)
+        if self.name == "poisson":
+            return math.sqrt(math.log1p(odds / rate))
+        return math.sqrt(odds) * (math.pi / math.sqrt(3) if self.name == "logistic" else 1.0)
 
 
 def _expit(eta: Array) -> Array:
