@@ -24,10 +24,10 @@ from .holders import Array, Budget, Holders, Line
 class Settings:
     """What the algorithm leaves open."""
 
-    steps: int = 30
-    clip: float = 0.25
+    steps: int = 100
+    clip: float = 0.1
     """Largest norm of a row's gradient, as a share of √d times half the response's range."""
-    rate: float = 2.0
+    rate: float = 1.0
     """Step size, times d over rows."""
 
 
@@ -35,7 +35,7 @@ FIXED = Settings()
 GRID = tuple(
     Settings(steps=steps, clip=clip, rate=rate)
     for steps in (10, 30, 100)
-    for clip in (0.1, 0.25, 0.5)
+    for clip in (0.05, 0.1, 0.25)
     for rate in (0.5, 1.0, 2.0)
 )
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.fit import fit
-from tacit.analyst.posterior.family_prediction import family_fields
+from tacit.analyst.posterior.family_prediction import mean_responses
 from tacit.budget import Budget
 from tacit.errors import TacitError
 from tacit.estimator import PrivacyWarning, PrivateEstimator, batch_of
@@ -134,9 +134,8 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
         [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
-        tails = np.array([0.05, 0.95])
-        fields = family_fields(self.posterior_, self.posterior_.family, design.T, tails)
-        return np.column_stack([1 - fields["mean"], fields["mean"]])
+        likely = mean_responses(self.posterior_, design.T)
+        return np.column_stack([1 - likely, likely])
 
     def predict_log_proba(self, X: Any) -> Array:  # noqa: ANN401, N803
         """Logarithms of these."""

@@ -437,7 +437,7 @@ def test_binagg_spends_its_budget_and_no_more():
         # Three rounds leave what the sketches err by, to the third power.
         (iterative_hessian_mixing.fit, iterative_hessian_mixing.Settings(rounds=12), 0.01),
         (iterative_hessian_mixing.fit, iterative_hessian_mixing.FIXED, 0.05),
-        # Thirty steps have not arrived, and clipping bends what they lead to.
+        # A hundred steps have not arrived, and clipping bends what they lead to.
         (gradient_descent.fit, gradient_descent.Settings(300, 1.0, 2.0), 0.01),
     ],
 )

@@ -14,6 +14,7 @@ from scipy.special import betainc, gammaincc
 
 from tacit.analyst.posterior.family import Family
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.errors import PosteriorError
 
 Array = NDArray[np.float64]
 
@@ -22,6 +23,13 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 SPREAD_OUT = 1.01
 """Variance over the mean from which on counts are not Poisson."""
 DOUBLINGS = 60
+
+
+def mean_responses(posterior: Posterior, rows: Array) -> Array:
+    """E[g(η)] of encoded rows, of a posterior that has a family."""
+    if posterior.family is None:
+        raise PosteriorError("this posterior is of a straight line: fit one with a family")
+    return family_fields(posterior, posterior.family, rows, np.array([0.05, 0.95]))["mean"]
 
 
 def family_fields(
