@@ -15,6 +15,10 @@ and asks how many 90 % intervals hold the table's own least-squares coefficients
 squares without privacy, with robust (HC3) errors, on the same rows. Predictive: how many 90 %
 intervals for a new response hold those of rows of the table.
 
+Plan: width of 90 % intervals over what `tacit plan` says of the study at its defaults, median over
+coefficients of medians over runs; and the share of coefficients within the plan's band, with a
+quarter of grace at each end.
+
 Bars (--check), for each way to state ranges:
 
 - with planned rows no table with more than 1,000 rows loses over 2 % at ε = 100; the geometric
@@ -22,6 +26,7 @@ Bars (--check), for each way to state ranges:
   times with typical intervals), less a tenth for chance; no table's loss rises with ε.
 - over all tables, coefficients cover 86 to 94 % at each ε, predictions 88 to 94.
 - no table covers over five points less than HC3, with two standard errors of grace.
+- the median over tables of width over planned lies between 0.8 and 1.25 at each ε.
 
     python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
 """
@@ -41,6 +46,7 @@ from tacit.analyst.posterior.posterior import Posterior
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import privatise
 from tacit.holder.statistics import statistics_of
+from tacit.plan import forecast
 from tacit.rows.table import table_of
 from tacit.simulation import seeded
 from tacit.study import Study
@@ -54,6 +60,8 @@ CHANCE = 0.9
 MOST_LOST = 0.02
 LARGE = 1000
 PROBABILITY = 0.9
+GRACE = 1.25
+"""How far from planned a width may be, as a factor."""
 NEW_ROWS = 1000
 DEPENDENT = 1e-4
 """A column of which less than this share is left beside the earlier ones is left out."""
@@ -267,6 +275,45 @@ def measure_cover(
 NAMES = ("ours", "robust", "predictive", "warned")
 
 
+def planned_widths(population: Population, study: Study, holders: int, runs: int) -> list[float]:
+    """Median width over planned, and the share of coefficients within the plan's band."""
+    [plan] = forecast(study, planned_of(population, holders), [study.epsilon])
+    drawn = []
+    for run in range(runs):
+        rng = np.random.default_rng([run, holders])
+        posterior = posterior_of(study, population.x, population.y, holders, rng)
+        low, high = posterior.interval(PROBABILITY).T
+        drawn.append(high - low)
+    widths = np.median(drawn, axis=0)
+    within = (widths >= plan.narrow / GRACE) & (widths <= plan.wide * GRACE)
+    return [float(np.median(widths / plan.widths)), float(np.mean(within))]
+
+
+def measure_plan(
+    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
+) -> None:
+    columns = {"table": "<14"}
+    columns |= {f"over planned ε={e:g}": ".2f" for e in COVER_EPSILONS}
+    columns |= {f"in band ε={e:g}": "%" for e in COVER_EPSILONS}
+    table = bench.table(f"plan, {way}", columns)
+    shares = []
+    for each in populations:
+        planned = planned_of(each, holders)
+        pairs = [
+            planned_widths(each, each.study(way, epsilon, planned), holders, runs)
+            for epsilon in COVER_EPSILONS
+        ]
+        shares.append([ratio for ratio, _ in pairs])
+        table.row(each.name, *[ratio for ratio, _ in pairs], *[within for _, within in pairs])
+    medians = np.median(shares, axis=0).tolist()
+    table.row("median", *medians, *[None] * len(medians))
+    for epsilon, median in zip(COVER_EPSILONS, medians, strict=True):
+        bench.bar(
+            f"{way}: widths at ε = {epsilon:g} are {median:.2f} of planned, 0.8 to 1.25",
+            met=1 / GRACE <= median <= GRACE,
+        )
+
+
 def main() -> None:
     bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, ranges alone")
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
@@ -285,6 +332,7 @@ def main() -> None:
     for way in ways:
         measure_losses(bench, populations, way, options.holders, max(3, runs // 2))
         measure_cover(bench, populations, way, options.holders, runs)
+        measure_plan(bench, populations, way, options.holders, max(3, runs // 2))
     bench.finish()
 
 

@@ -10,6 +10,8 @@ import logging
 import sqlite3
 from contextlib import closing
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from sites import STUDY, changed, charges, make_site, table
@@ -390,3 +392,37 @@ def test_a_ledger_that_cannot_be_used_is_the_sites_affair(tmp_path, monkeypatch)
 def test_an_answer_outside_the_agreement_is_refused(content):
     with pytest.raises(FederationError, match="answer"):
         read_answer(content)
+
+
+# Persons.
+
+
+def visits(path, persons, **study):
+    """Give a site's table persons, and ask for a study of them."""
+    rows = pq.read_table(path.with_name("rows.parquet"))
+    ids = pa.array([f"SECRET-{row % persons}" for row in range(len(rows))])
+    pq.write_table(rows.append_column("patient", ids), path.with_name("rows.parquet"))
+    asked = changed(person="patient", missing_person="alone", **study)
+    return ask(path, request_of(study_toml(asked)))
+
+
+def test_a_site_answers_for_persons_and_counts_those(tmp_path):
+    path = make_site(tmp_path, least_rows=90)
+    answer = visits(path, 90)
+    assert Release.from_json(answer.release).n == 90
+    assert "SECRET" not in answer.release
+    few = make_site(tmp_path / "few", least_rows=90)
+    assert visits(few, 89) == Answer("refused", Reason.ROWS)
+
+
+def test_a_policy_that_lists_columns_lists_the_person_too(tmp_path):
+    path = make_site(tmp_path, studies=None, columns=["age", "sex", "days"])
+    assert visits(path, 90) == Answer("refused", Reason.COLUMNS)
+    path = make_site(tmp_path / "all", studies=None, columns=["age", "sex", "days", "patient"])
+    assert visits(path, 90).state == "released"
+
+
+def test_a_study_that_refuses_rows_without_a_person_waits_for_one(tmp_path):
+    path = make_site(tmp_path)
+    asked = changed(person="patient")
+    assert ask(path, request_of(study_toml(asked))) == Answer("waiting", Reason.WAITING)

@@ -372,3 +372,21 @@ def test_a_missing_extra_is_named():
     assert done.stderr.splitlines()[-1].endswith(
         "TableError: Spark tables need the extra spark: pip install 'tacit-dp[spark]'"
     )
+
+
+# Persons.
+
+
+@pytest.mark.parametrize("partitions", [1, 12])
+def test_persons_are_counted_on_the_executors(spark, partitions):
+    study = agreed(person="who", missing_person="alone")
+    who = "CASE WHEN id % 1000 = 7 THEN NULL ELSE CAST(id * 31 % 20011 AS DOUBLE) END AS who"
+    frame = spark.range(0, COUNT, 1, partitions).selectExpr(*ROWS_SQL, who)
+    ids = np.arange(COUNT)
+    whose = pa.array(ids * 31 % 20011, mask=ids % 1000 == 7)
+    expected = total_of(STATISTICS, study, rows().append_column("who", whose))
+    found = total_of(STATISTICS, study, frame)
+    assert same(found, expected)
+    assert found.n == 20011 + COUNT // 1000
+    with pytest.raises(TableError, match="without a person"):
+        total_of(STATISTICS, agreed(person="who"), frame)

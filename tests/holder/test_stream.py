@@ -22,6 +22,7 @@ from tacit.holder.chain import GENESIS
 from tacit.holder.charge import Purpose
 from tacit.holder.ledger import Ledger
 from tacit.holder.ledger_file import _SCHEMA
+from tacit.holder.persons import counted_alone
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.holder.stream import publish as streaming
@@ -464,3 +465,44 @@ def test_a_changed_line_is_refused_with_its_place(run, change):
     run.log.write_text(json.dumps(fields | change) + "\n", encoding="utf-8")
     with pytest.raises(ReleaseError, match=r"north\.log, line 1: "):
         list(LogReader(run.log).entries())
+
+
+# Persons.
+
+PERSONS = Study.from_document(PLAIN | {"person": "who", "missing_person": "alone"})
+VISITS = ROWS.append_column("who", pa.array(RNG.integers(0, 12, 100)))
+
+
+@pytest.mark.parametrize("pieces_of", [(0, 100), (0, 7, 8, 55, 100)])
+def test_a_persons_rows_are_counted_within_each_batch(run, monkeypatch, pieces_of):
+    found, privatise = [], streaming.privatise
+
+    def looks(study, statistics, purpose):
+        found.append(statistics)
+        return privatise(study, statistics, purpose)
+
+    monkeypatch.setattr(streaming, "privatise", looks)
+    run(pieces(*pieces_of, rows=VISITS), study=PERSONS, batch_rows=40, publish_rest=True)
+    for start, one in zip((0, 40, 80), found, strict=True):
+        batch = counted_alone(VISITS.slice(start, 40), "who")
+        wanted = statistics_of(PERSONS, [batch])
+        assert one.n == wanted.n == len(set(batch.column("who").to_pylist()))
+        assert (one.gram == wanted.gram).all()
+    assert [n for _, n in logged(run.log)] == [one.n for one in found]
+
+
+def test_text_gives_the_same_and_a_row_without_a_person_is_alone(run, tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("x,y,who\n0.1,0.2,a\n0.3,0.4,a\n0.5,0.6,\n0.7,0.8\n")
+    with path.open("rb") as file:
+        source = Text(PERSONS, descriptor=file.fileno())
+        report = run(source, study=PERSONS, batch_rows=4)
+    assert report.published == 1
+    assert logged(run.log) == [(1, 3)]
+
+
+def test_a_stream_stops_at_a_row_without_a_person_where_the_study_says_so(run):
+    study = Study.from_document(PLAIN | {"person": "who"})
+    unknown = VISITS.set_column(2, "who", pa.nulls(100, pa.int64()))
+    with pytest.raises(TableError, match="without a person"):
+        run([unknown], study=study)

@@ -383,3 +383,19 @@ def test_memory_is_flat_in_the_number_of_rows(server):
         peaks.append(float(peak))
     assert peaks[1] < peaks[0] + 30  # MiB; the 800,000 further rows are 98 MiB
     assert peaks[1] < 400
+
+
+# Persons.
+
+
+@pytest.mark.parametrize("kind", ["int", "text", "uuid"])
+def test_persons_are_counted_by_the_server(server, kind):
+    """A uuid, too, which is never sent."""
+    study = agreed([AGE, WARD, BMI, URGENT], person="who")
+    whose = {"int": "age % 40", "text": "(age % 40)::text", "uuid": "md5((age % 40)::text)::uuid"}
+    query = f"WITH s AS (SELECT *, {whose[kind]} AS who FROM stays) SELECT * FROM s ORDER BY days;"
+    local = pa.table(ROWS | {"who": [age % 40 for age in ROWS["age"]]})
+    expected = total_of(STATISTICS, study, local)
+    found = total_of(STATISTICS, study, sql_table(server.url, query))
+    assert found.n == 40
+    assert same(found, expected)

@@ -247,3 +247,55 @@ def test_a_missing_extra_is_named(module, tmp_path):
     assert done.stderr.splitlines()[-1].endswith(
         "TableError: reading PostgreSQL and DuckDB needs the extra sql: pip install 'tacit-dp[sql]'"
     )
+
+
+# Persons are counted by the database.
+
+PERSONS = agreed(person='odd "name')
+ID = np.random.default_rng(3).integers(0, 900, COUNT)
+VISITS = ROWS.append_column('odd "name', pa.array(ID.astype(str)))
+NOTED = "SELECT *, CAST(age AS INTEGER) * 7 % 13 AS who FROM stays"
+
+
+@pytest.mark.parametrize("end", ["", ";", " ;\n", " -- a remark"])
+def test_persons_are_counted_where_they_lie(database, end):
+    study = agreed(person="who")
+    ages = ROWS["age"].to_numpy()
+    local = ROWS.append_column("who", pa.array(ages * 7 % 13))
+    expected = total_of(STATISTICS, study, local)
+    found = total_of(STATISTICS, study, sql_table(database, NOTED + end))
+    assert found.n == expected.n == len(set((ages * 7 % 13).tolist()))
+    assert np.array_equal(found.gram, expected.gram)
+
+
+def test_ids_with_quotation_marks_and_missing_ones(tmp_path):
+    path = tmp_path / "visits.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            'CREATE TABLE stays (age INTEGER, ward INTEGER, bmi REAL, days REAL, "odd ""name" TEXT)'
+        )
+        values = [tuple(row.values()) for row in VISITS.to_pylist()]
+        values[0] = (*values[0][:-1], None)
+        connection.executemany("INSERT INTO stays VALUES (?, ?, ?, ?, ?)", values)
+    table = sql_table(f"sqlite:///{path}", "SELECT * FROM stays")
+    with pytest.raises(TableError, match="without a person"):
+        total_of(STATISTICS, PERSONS, table)
+    alone = agreed(person='odd "name', missing_person="alone")
+    ids = pa.array([None, *VISITS.column(4).to_pylist()[1:]])
+    expected = total_of(STATISTICS, alone, VISITS.set_column(4, 'odd "name', ids))
+    found = total_of(STATISTICS, alone, table)
+    assert found.n == expected.n
+    assert np.array_equal(found.gram, expected.gram)
+
+
+def test_a_query_without_the_person_is_refused(database):
+    """SQLite would take the name in quotation marks for a text: all rows of one person."""
+    with pytest.raises(TableError, match="names a table or column that the database does not have"):
+        total_of(STATISTICS, agreed(person="nobody"), sql_table(database, "SELECT * FROM stays"))
+
+
+def test_the_person_does_not_leave_the_database(database):
+    table = sql_table(database, "SELECT *, note AS who FROM stays")
+    names = next(iter(table.by_person(agreed(person="who")))).schema.names
+    assert "who" not in names
+    assert "note" not in names

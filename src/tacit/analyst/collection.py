@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.plausibility import check_plausible, doubt_of
+from tacit.analyst.plausibility import check_plausible, doubt_of, refuse_doubted
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
@@ -81,9 +81,9 @@ def collect(
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
     given = [item for source in sources for item in _load(source)]
-    if not without_implausible:
-        check_plausible([_document(item) for item in given])
     doubts = [doubt_of(_document(item)) for item in given]
+    if not without_implausible:
+        refuse_doubted(map(_document, given), doubts)
     plausible = [item for item, doubt in zip(given, doubts, strict=True) if not doubt]
     streams = Streams()
     for item in plausible:

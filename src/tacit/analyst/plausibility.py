@@ -15,7 +15,7 @@ chance that an honest release breaks any of the bounds `FALSE_ALARM` at most.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +66,13 @@ def doubt_of(document: Published) -> str:
 
 def check_plausible(documents: Sequence[Published]) -> None:
     """Refuse a document that cannot be what it says, by its holder's name."""
-    for document in documents:
-        if doubt := doubt_of(document):
+    refuse_doubted(documents, map(doubt_of, documents))
+
+
+def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> None:
+    """Refuse the first document that there is a doubt about."""
+    for document, doubt in zip(documents, doubts, strict=True):
+        if doubt:
             raise ReleaseError(
                 f"the release of {document.holder!r} is implausible: {doubt}, which neither rows "
                 "of its study nor noise explain; ask that holder, or leave the release out "

@@ -8,6 +8,7 @@ import typer
 from tacit.cli import (
     compare,
     demo,
+    desk,
     doctor,
     effect,
     federate,
@@ -46,6 +47,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
+app.command("desk")(desk.desk)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)

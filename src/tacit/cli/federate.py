@@ -10,9 +10,9 @@ from tacit.cli.options import Json
 from tacit.errors import FederationError
 
 if TYPE_CHECKING:
+    from tacit.federation.client.described import Described
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Request
-    from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
 PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
@@ -151,6 +151,7 @@ def approve(
 
     Example: `tacit federate approve holder.toml length-of-stay`; without a study it lists them all
     """
+    from tacit.federation.client.described import described as describe
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Requests
 
@@ -165,7 +166,7 @@ def approve(
         return
     request = requests.find(study)
     if not as_json:
-        typer.echo(_request_words(request, allowed))
+        typer.echo(_request_words(describe(request, allowed)))
     if not (yes or refuse):
         yes = typer.confirm("\nApprove it?")
         refuse = not yes and typer.confirm("Refuse it? (no: it goes on waiting)")
@@ -205,51 +206,27 @@ def _request_facts(request: "Request") -> dict[str, Any]:
     }
 
 
-def _judgement(study: "Study", policy: "Policy") -> str:
-    """What only a person can judge: refusals that tell of rows, and who the others in a sum are."""
-    from tacit.federation.keys import fingerprint
-    from tacit.study.words import telling
-
-    lines = [
-        f"it would be refused, which tells something, for {reason}" for reason in telling(study)
-    ]
-    if study.secure_sum is not None:
-        lines.append("the sum is private only if these are real, separate holders with these keys:")
-        for name, key in study.secure_sum.holders.items():
-            known = "this site" if name == policy.holder else "pinned in the policy"
-            pinned = name == policy.holder or policy.peers is not None
-            note = known if pinned else "ask them to read it out"
-            lines.append(f"  {fingerprint(key)}  {name!r} ({note})")
-    return "\n".join(["", *lines, ""]) if lines else ""
-
-
-def _request_words(request: "Request", policy: "Policy") -> str:
+def _request_words(described: "Described") -> str:
     """The study in words, what would leave the house, and what that would cost."""
     from tacit.cli.study import words
-    from tacit.holder.ledger import Ledger
 
-    study = request.agreement()
-    ledger = Ledger(policy.ledger)
-    accounts = ledger.accounts() if ledger.path.exists() else []
-    spent = next(
-        (account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0
-    )
-    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (
-        ", and y'y" if study.response_square else ""
-    )
-    leaves = (
-        "a masked vector, of which others learn the sum alone"
-        if study.secure_sum
-        else "one file with noisy sums"
-    )
-    return (
-        f"{words(study)}\n{_judgement(study, policy)}\n"
-        f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
-        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; "
-        f"data set {policy.dataset!r} has spent {spent:.4g} "
-        f"of at most {policy.most.epsilon_in_all:g}\n"
-        f"asked {request.asked}; {request.decision} {request.decided or ''}".rstrip()
-    )
+    judgement = list(described.tells)
+    if described.peers:
+        judgement.append(
+            "the sum is private only if these are real, separate holders with these keys:"
+        )
+        judgement += [
+            f"  {peer.fingerprint}  {peer.name!r} ({peer.note})" for peer in described.peers
+        ]
+    lines = [
+        words(described.study),
+        "",
+        *([*judgement, ""] if judgement else []),
+        f"what would leave: {described.leaves}",
+        f"what it would cost: {described.cost}",
+        described.state,
+    ]
+    return "\n".join(lines)
 
 
 @app.command()

@@ -160,7 +160,7 @@ def words(study: "Study") -> str:
         *_noise_words(study, mechanism.noise),
         "",
         *textwrap.wrap(
-            "what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu)), 120
+            "what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu, study)), 120
         ),
     ]
     return "\n".join(lines)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.holder.division import Division
 from tacit.holder.watch import Watch
 from tacit.rows.design import Block, Design
 from tacit.study import Study
@@ -61,11 +62,15 @@ class Encoder:
             else study.row_radius * GRID - np.sqrt(study.d)
         )
         self._bound = np.floor(study.response_bound * GRID)
-        self._block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / study.largest_entry) ** 2)
+        self.block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / study.largest_entry) ** 2)
+        self._division = None if study.person is None else Division(study)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        return map(self._encode, self._design.blocks(batch, self._block_rows))
+        blocks = map(self._encode, self._design.blocks(batch, self.block_rows))
+        if self._division is None:
+            return blocks
+        return self._division.divided(blocks, self._division.rows_of(batch))
 
     def _encode(self, block: Block) -> Block:
         """Shrink and round at most 2¹³ rows, in place."""

@@ -2,7 +2,8 @@
 
 A value is mapped by its column's public range, not by a typical interval, clamped, and rounded to a
 multiple of 2⁻¹⁸; sums are whole numbers, exact in any order, and memory does not grow with the
-table.
+table. In a study of persons the 1 and the value u of a row are both divided by √m and cut towards
+zero, so that a person adds at most the mean of what its rows would (docs/privacy.md, "Persons").
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 
 from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of
+from tacit.holder.division import Division
 from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.publish import Stage
-from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
 from tacit.release.document import provenance
@@ -26,7 +27,7 @@ from tacit.release.statistics import from_steps
 from tacit.rows.arrow import numbers_of
 from tacit.rows.design import outside
 from tacit.study import Study
-from tacit.study.grid import GRID, GRID_BITS
+from tacit.study.grid import GRID
 
 BLOCK_ROWS = 2**15
 """Rows summed at once: squares of at most 2³⁶ then add up to 2⁵¹, exact in double precision."""
@@ -69,13 +70,18 @@ def moments_of(
     """Exact sums of the columns whose scale is to be found, over a stream of record batches."""
     features = study.scaled
     totals = np.zeros((len(features), 3), dtype=object)
+    division = None if study.person is None else Division(study)
     for batch in batches:
         incomplete = np.zeros(batch.num_rows, dtype=bool)
+        ones = _ones(batch, division)
         for k, feature in enumerate(features):
             values = numbers_of(batch, feature.name)
             missing = np.isnan(values)
             incomplete |= missing
-            totals[k] += _sums_of_column(_units(values, feature.mapping), missing)
+            units = _units(values, feature.mapping)
+            totals[k] += _sums_of_column(
+                np.trunc(units * (ones / GRID)), np.where(missing, 0.0, ones)
+            )
             if diagnostics is not None:
                 diagnostics.count_clamped(feature.name, outside(values, feature.range))
                 if diagnostics.watch is not None:
@@ -99,22 +105,26 @@ def _units(values: NDArray[np.float64], mapping: tuple[float, float]) -> NDArray
     return np.nan_to_num(np.rint(np.clip(units, -GRID, GRID)), copy=False, nan=0.0)
 
 
-def _sums_of_column(units: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.object_]:
+def _ones(batch: pa.RecordBatch, division: Division | None) -> NDArray[np.float64]:
+    """What stands for 1 in each row, in whole steps: less where a person has several rows."""
+    if division is None:
+        return np.full(batch.num_rows, GRID)
+    return np.trunc(GRID * division.roots(division.rows_of(batch)))
+
+
+def _sums_of_column(units: NDArray[np.float64], ones: NDArray[np.float64]) -> NDArray[np.object_]:
     """Sums of any number of rows, in Python integers."""
     total = np.zeros(3, dtype=object)
     for start in range(0, len(units), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        total += _sums(units[rows], missing[rows])
+        total += _sums(units[rows], ones[rows])
     return total
 
 
-def _sums(units: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.object_]:
+def _sums(units: NDArray[np.float64], ones: NDArray[np.float64]) -> NDArray[np.object_]:
     """Sums of at most `BLOCK_ROWS` rows in whole steps of 2⁻³⁶: partial sums stay below 2⁵³."""
-    count = len(units) - int(np.count_nonzero(missing))
-    return np.array(
-        [count << STEP_BITS, int(units.sum()) << GRID_BITS, int((units * units).sum())],
-        dtype=object,
-    )
+    products = (ones * ones, ones * units, units * units)
+    return np.array([int(product.sum()) for product in products], dtype=object)
 
 
 def _numbers(sums: list[Sums]) -> list[int]:

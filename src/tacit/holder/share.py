@@ -12,10 +12,10 @@ from tacit.errors import StudyError
 from tacit.holder.charge import Purpose, charge_of, paid
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import noisy_steps
-from tacit.holder.statistics import Statistics, statistics_of
+from tacit.holder.statistics import STATISTICS, Statistics
+from tacit.holder.tally import total_of
 from tacit.privacy.noise import rehearsal, secure_noise
 from tacit.release.document import Receipt
-from tacit.rows.table import table_of
 from tacit.study import Study
 
 Seal = Callable[[list[int]], str]
@@ -46,7 +46,7 @@ def publish_share(
     charge = replace(charge, study=f"{study.name} (sum)", study_hash=paid_for)
     share = study.summed(1)
     noisy_steps(Statistics.zero(study.d), share, rehearsal)
-    statistics = statistics_of(study, table_of(table, study).batches())
+    statistics = total_of(STATISTICS, study, table)
 
     def sealed(_receipt: Receipt) -> str:
         steps = noisy_steps(statistics, share, secure_noise)

@@ -22,7 +22,7 @@ from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.tally import OnRows, Tally, Total
 from tacit.rows.drivers import rewritten
-from tacit.rows.table import Batches
+from tacit.rows.table import ONE, ROWS, Batches
 from tacit.study import Study
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def numbers_of_partitions(
     """Whole numbers added up over all partitions, as a DataFrame: all that the driver sees."""
     from pyspark.sql import functions
 
-    for name in study.names:
+    for name in study.table_names:
         if frame.columns.count(name) != 1:
             raise TableError(
                 f"the Spark table needs exactly one column named {name!r}, as the study says"
@@ -83,9 +83,31 @@ def numbers_of_partitions(
     # By place: Spark would take dots and capitals in a name its own way.
     places = [f"c{frame.columns.index(name)}" for name in study.names]
     by_place = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    partition = _Partition(tally, study.document(), list(study.names), count)
-    counted = by_place.select(*places).mapInArrow(partition.numbers, SCHEMA)
+    names = list(study.names)
+    chosen = by_place.select(*places)
+    if study.person is not None:
+        names += [ROWS, ONE]
+        chosen = _by_person(by_place, places, f"c{frame.columns.index(study.person)}")
+    partition = _Partition(tally, study.document(), names, count)
+    counted = chosen.mapInArrow(partition.numbers, SCHEMA)
     return counted.groupBy("kind", "name", "position").agg(functions.sum("number"))
+
+
+def _by_person(frame: "DataFrame", places: list[str], person: str) -> "DataFrame":
+    """The columns with how many rows each row's person has, and a mark on one row of each.
+
+    Rows of a person meet in one partition, and are counted there.
+    """
+    from pyspark.sql import Window, functions
+
+    column = functions.col(person)
+    if dict(frame.dtypes)[person] in {"float", "double"}:
+        column = functions.nanvl(column, functions.lit(None))
+    same = Window.partitionBy(column)
+    rows = functions.when(column.isNotNull(), functions.count(functions.lit(1)).over(same))
+    number = functions.row_number().over(same.orderBy(column))
+    one = functions.when(column.isNotNull() & (number == 1), 1).otherwise(0)
+    return frame.select(*places, rows.alias("rows"), one.alias("one"))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
+from tacit.holder.division import persons_in
 from tacit.holder.encode import Diagnostics, Encoder
 from tacit.holder.tally import Tally
 from tacit.rows.design import Block
@@ -33,8 +34,8 @@ _BLOCKS_PER_FLUSH = 512
 class Statistics:
     """Number of rows and the matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers).
 
-    Where `average` rows are summed before they are multiplied, the steps are that many times
-    smaller.
+    In a study of persons n is their number. Where `average` rows are summed before they are
+    multiplied, the steps are that many times smaller.
     """
 
     n: int
@@ -97,14 +98,14 @@ def statistics_of(
         nonlocal n
         for batch in batches:
             yield from encoder.blocks(batch)
-            n += batch.num_rows
+            n += batch.num_rows if study.person is None else persons_in(batch)
             on_rows(batch.num_rows)
 
-    gram = _gram(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
+    gram = gram_of(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
     return Statistics(n, gram, size)
 
 
-def _gram(blocks: Iterable[Block], height: int) -> NDArray[Any]:
+def gram_of(blocks: Iterable[Block], height: int) -> NDArray[Any]:
     """Sum of products of every block with itself, in Python integers."""
     total: NDArray[Any] = np.zeros((height, height), dtype=object)
     partial = np.zeros((height, height), dtype=np.int64)

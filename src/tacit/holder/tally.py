@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tacit.holder.encode import Diagnostics
-from tacit.rows.table import table_of
+from tacit.holder.persons import batches_of
 from tacit.study import Study
 
 Total = TypeVar("Total")
@@ -44,6 +44,4 @@ def total_of(
         from tacit.holder.spark import total_of_partitions
 
         return total_of_partitions(tally, study, source, diagnostics=diagnostics, on_rows=on_rows)
-    return tally.add_up(
-        study, table_of(source, study).batches(), diagnostics=diagnostics, on_rows=on_rows
-    )
+    return tally.add_up(study, batches_of(study, source), diagnostics=diagnostics, on_rows=on_rows)

@@ -13,9 +13,16 @@ from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self, cast
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from tacit import limits
 from tacit.errors import ReleaseError
@@ -29,6 +36,8 @@ VERSIONS = (1,)
 MOST_BYTES = limits.RELEASE.letters
 """Longest document that is read: 512 columns need about 7 MB."""
 
+_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3,}\s*[,\]}]")
+"""Only numbers with such an exponent, or of 300 digits, which every field refuses, are infinite."""
 _LINE = 110
 _ORDER = (
     *("format", "version", "study_hash", "study", "holder"),
@@ -38,6 +47,10 @@ _ORDER = (
     *("survivors", "attestation", "batch", "ledger", "signature"),
 )
 """The fields of all kinds of document, in the order in which they are written."""
+
+_STUDIES: dict[str, Study] = {}
+"""The studies last read, by their text: thousands of releases hold the same one."""
+_MOST_STUDIES = 4
 
 Lattice = Annotated[int, Field(ge=-200, le=100)]
 
@@ -98,6 +111,20 @@ class Published(Record):
     software: Name
     ledger: Receipt | None = None
     signature: Signature | None = None
+
+    @field_validator("study", mode="wrap")
+    @classmethod
+    def _one_study(cls, given: object, validate: ValidatorFunctionWrapHandler) -> Study:
+        """The study, read once for all documents in a row that hold the same one."""
+        if not isinstance(given, dict):
+            return cast("Study", validate(given))
+        text = json.dumps(given)
+        if text not in _STUDIES:
+            study = validate(given)
+            while len(_STUDIES) >= _MOST_STUDIES:
+                del _STUDIES[next(iter(_STUDIES))]
+            _STUDIES[text] = study
+        return _STUDIES[text]
 
     def _check_provenance(self) -> None:
         _check_time(self.created)
@@ -285,8 +312,9 @@ def parse(text: str | bytes) -> dict[str, Any]:
     try:
         text = text if isinstance(text, str) else text.decode()
         limits.RELEASE.check_json(text)
+        read = _finite if _MAY_OVERFLOW.search(text) else None
         fields = json.loads(
-            text, parse_constant=_not_finite, parse_float=_finite, object_pairs_hook=_unique
+            text, parse_constant=_not_finite, parse_float=read, object_pairs_hook=_unique
         )
     except limits.LimitError as error:
         raise ReleaseError(str(error)) from None

@@ -1,5 +1,7 @@
 """One column of a record batch as numbers or as names of levels, whatever Arrow type carries it."""
 
+import hashlib
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,6 +76,47 @@ def strings_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     return pc.cast(column, pa.string())
 
 
+def ids_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column that says whose each row is, as text; nulls where that is missing.
+
+    A long id is told by its SHA-256. Two spellings are two persons, save that of a whole number.
+    """
+    column = _column(batch, name)
+    if any(kind(column.type) for kind in _BINARY):
+        ids = _as_text(pc.cast(column, pa.binary()))
+    elif pa.types.is_floating(column.type):
+        ids = _named_numbers(pc.cast(column, pa.float64()))
+    elif any(kind(column.type) for kind in (*_NAMES_LEVELS, pa.types.is_decimal)):
+        ids = pc.cast(column, pa.string())
+    else:
+        raise TableError(
+            f"column {name!r} must hold text or whole numbers, as the study takes it for the person"
+        )
+    longest = pc.max(pc.binary_length(ids)).as_py() or 0
+    return ids if longest < MOST_LETTERS else _as_text(_shortened(ids))
+
+
+def _shortened(ids: pa.Array) -> pa.Array:
+    """Long ids by their digests, of so many letters as no short one has."""
+    texts = (
+        None if text is None else bytes(text) for text in pc.cast(ids, pa.binary()).to_pylist()
+    )
+    return pa.array(
+        [
+            hashlib.sha256(text).hexdigest().encode()
+            if text and len(text) >= MOST_LETTERS
+            else text
+            for text in texts
+        ],
+        pa.binary(),
+    )
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Bytes as text, of letters that may be none."""
+    return pc.cast(column, options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
+
+
 def _named_numbers(numbers: pa.Array) -> pa.Array:
     """Floats as text, each whole one without a point: it was whole before it met a missing value.
 
@@ -89,8 +132,11 @@ def _named_numbers(numbers: pa.Array) -> pa.Array:
 
 NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
 """What is read as a number: all of it can be converted, however large or long it is."""
+MOST_LETTERS = 64
+"""Letters, in bytes, of the longest id; one of so many or more is told by its digest."""
 LARGEST_WHOLE = 2.0**53
 """Floats below this tell whole numbers apart."""
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _NAMES_LEVELS = (*_TEXT, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)

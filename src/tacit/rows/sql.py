@@ -18,7 +18,8 @@ import pyarrow as pa
 from tacit.errors import TableError
 from tacit.rows.drivers import rewritten
 from tacit.rows.objects import texts_of
-from tacit.rows.table import BATCH_ROWS, Batches, Table
+from tacit.rows.table import BATCH_ROWS, ONE, ROWS, Batches, Table
+from tacit.study import Study
 
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 SQLITE_ROWS = 2**13
@@ -42,7 +43,33 @@ def sql_table(database: str, query: str) -> Table:
     """
     address = _address(database)
     read = _READERS[_scheme(address)]
-    return Table(lambda: _guarded(read(address, query)))
+    return Table(
+        lambda: _guarded(read(address, query)),
+        by_person=lambda study: _guarded(read(address, _by_person(study, query))),
+    )
+
+
+def _by_person(study: Study, query: str) -> str:
+    """The query's columns that the study needs, and how many of its rows each row's person has.
+
+    The person itself does not leave the database. Every column is told by its table: SQLite takes
+    a name in quotation marks that it does not know for a text.
+    """
+    person = f"table_of_rows.{_quoted(study.person or '')}"
+    columns = ", ".join(f"table_of_rows.{_quoted(name)}" for name in study.names)
+    return (
+        f"SELECT {columns}, "
+        f"CASE WHEN {person} IS NULL THEN NULL ELSE COUNT(*) OVER same END AS {_quoted(ROWS)}, "
+        f"CASE WHEN {person} IS NULL THEN 0 WHEN ROW_NUMBER() OVER same = 1 THEN 1 ELSE 0 END "
+        f"AS {_quoted(ONE)} "
+        f"FROM (\n{query.rstrip().rstrip(';')}\n) AS table_of_rows "
+        f"WINDOW same AS (PARTITION BY {person})"
+    )
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def database_file(database: str) -> Path | None:

@@ -23,6 +23,7 @@ def check(study: "Study") -> None:
         len(set(study.names)) == len(study.names),
         "the names of response and features must all differ",
     )
+    _check_person(study)
     if study.terms:
         _check_terms(study)
     width = study.intercept + sum(product.width for product in study.products)
@@ -47,6 +48,22 @@ def check(study: "Study") -> None:
             "secure_sum excludes release.smallest_eigenvalue, which does not add up, "
             "release.average and scales_share",
         )
+
+
+def _check_person(study: "Study") -> None:
+    """Averaged rows meet those of other persons, and no person would be in one group alone."""
+    must(
+        study.person not in study.names,
+        "person must be a column of its own: it is neither a feature nor the response",
+    )
+    must(
+        study.person is not None or study.missing_person == "refuse",
+        "missing_person is for a study with a person",
+    )
+    must(
+        study.person is None or study.release.average == 1,
+        "person excludes release.average: a person's rows would be dealt into several groups",
+    )
 
 
 def _check_terms(study: "Study") -> None:

@@ -42,6 +42,7 @@ from tacit.study.terms import Product, Term, products_of
 
 INTERCEPT = "(intercept)"
 Missing = Literal["drop", "impute", "refuse"]
+MissingPerson = Literal["refuse", "alone"]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
@@ -54,6 +55,8 @@ class Study(Record):
     delta: Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
     intercept: bool = True
     missing: Missing = "drop"
+    person: Name | None = None
+    missing_person: MissingPerson = "refuse"
     response: Response
     features: Annotated[
         tuple[Feature, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
@@ -97,6 +100,11 @@ class Study(Record):
     def names(self) -> tuple[str, ...]:
         """Columns that a table must have: the features in their order, then the response."""
         return (*(feature.name for feature in self.features), self.response.name)
+
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """All columns of a table that is published: the names, then the person if there is one."""
+        return self.names if self.person is None else (*self.names, self.person)
 
     # The encoded row.
 
@@ -173,9 +181,11 @@ class Study(Record):
     def whole_rows(self) -> bool:
         """Whether every row enters at full length.
 
-        None is longer than R then, and none is left out because a value is missing.
+        None is longer than R then, none is left out because a value is missing, and none is one of
+        several of a person's.
         """
-        return self.row_radius >= self.longest_row and self.missing == "refuse"
+        long = self.row_radius >= self.longest_row
+        return long and self.missing == "refuse" and self.person is None
 
     @property
     def response_bound(self) -> float:
@@ -320,13 +330,17 @@ class Study(Record):
             "response_square": self.response_square,
             "count": self.count,
         }
-        # A study without averaging, sums or plans keeps the hash that it had before there were any.
+        # A study without averaging, sums, plans or persons keeps the hash that it had before there
+        # were any.
         if self.release.average == 1:
             del document["release"]["average"]
         if self.secure_sum is None:
             del document["secure_sum"]
         if not self.planned_rows:
             del document["planned_rows"]
+        if self.person is None:
+            del document["person"]
+            del document["missing_person"]
         return document
 
     def resolved(self) -> Self:

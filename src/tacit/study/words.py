@@ -26,6 +26,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
     sentences = {
         "columns": f"d = {study.d}: {', '.join(study.columns)}",
         "rows": shrinking(study),
+        "person": person(study),
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
         "count": count(study),
@@ -34,6 +35,24 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "guarantee": guarantee(study),
     }
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
+    """Every column that a table must have: its name, its kind, and its public values."""
+    lines = [(study.response.name, "response", _interval(study.response.range))]
+    for feature in study.features:
+        if feature.range is not None:
+            lines.append((feature.name, "number", _interval(feature.range)))
+        else:
+            *most, last = feature.all_levels
+            lines.append((feature.name, "one of", f"{', '.join(most)} or {last}"))
+    if study.person is not None:
+        lines.append((study.person, "person", "whatever tells whose row it is"))
+    return tuple(lines)
+
+
+def _interval(bounds: tuple[float, float]) -> str:
+    return f"{bounds[0]:,.10g} to {bounds[1]:,.10g}"
 
 
 def guarantee(study: Study) -> str:
@@ -78,27 +97,53 @@ def best_guess(mu: float) -> float:
 
 def unit(study: Study) -> str:
     """Whom the guarantee protects."""
+    if study.person is not None:
+        return (
+            "the unit that is protected is a person: all rows of the table with the same "
+            f"{study.person!r} together, however many they are"
+        )
     return (
         "the unit that is protected is one row of the table: a person where each person has one "
         f"row, and the agreement of study {study.name!r} takes that for granted"
     )
 
 
+def person(study: Study) -> str:
+    """What a person is, and what its rows count for."""
+    if study.person is None:
+        return (
+            "a row is taken to be a person: where one has several, each row is protected by itself "
+            "alone; name the column that says whose a row is (person) to protect them together"
+        )
+    unknown = {
+        "refuse": "a table with a row that is nobody's is refused, which may be seen by others",
+        "alone": "a row that is nobody's is a person of its own",
+    }[study.missing_person]
+    return (
+        f"all rows with the same {study.person!r} are one person, and count together as one row: "
+        f"each is divided by the root of their number; {unknown}"
+    )
+
+
 def neighbours(study: Study) -> str:
     """What the guarantee makes hard to notice."""
+    who = "one row" if study.person is None else "all rows of a person together"
+    other = "any other" if study.person is None else "those of any other, however many"
     return {
-        "replace-one": "exchanging one row for any other",
-        "add-remove": "adding or removing one row",
+        "replace-one": f"exchanging {who} for {other}",
+        "add-remove": f"adding or removing {who}",
     }[study.relation]
 
 
 def count(study: Study) -> str:
-    """What is told of the number of rows."""
+    """What is told of the number of rows, or of persons."""
+    n = "n" if study.person is None else "n, the number of persons,"
+    one = "row" if study.person is None else "person"
     return {
-        "exact": "n is published exactly: exchanging a row does not change it",
-        "withheld": "n is not published",
-        "noisy": f"n is published with noise of sd {study.mechanism().noise.count or 0:.4g}",
-        "public": "n is declared public and published exactly, outside the guarantee",
+        "exact": f"{n} is published exactly: exchanging a {one} does not change it",
+        "withheld": f"{n} is not published",
+        "noisy": f"{n} is published with noise of sd {study.mechanism().noise.count or 0:.4g}",
+        "public": f"{n} is declared public and published exactly, outside the guarantee",
     }[study.count]
 
 
@@ -156,15 +201,22 @@ def telling(study: Study) -> list[str]:
         for feature in study.features
         if feature.levels is not None and feature.other is None
     ]
-    return [*reasons, *(["a missing value"] if study.missing == "refuse" else [])]
+    if study.missing == "refuse":
+        reasons.append("a missing value")
+    if study.person is not None and study.missing_person == "refuse":
+        reasons.append(f"a row without its {study.person!r}")
+    return reasons
 
 
-def attack(mu: float) -> tuple[str, ...]:
+def attack(mu: float, study: Study) -> tuple[str, ...]:
     """What an attacker can learn from a release of that μ, sentence by sentence."""
+    known = "every row but one, and that this one is"
+    if study.person is not None:
+        known = "all rows of every person but one, and that those of this one are"
     once = 100 * best_guess(mu)
     twice = 100 * best_guess(mu * 2**0.5)
     return (
-        "suppose they know every row but one, and that this one is either A or B.",
+        f"suppose they know {known} either A or B.",
         (
             "Before the release they guess right 50 times in 100; with it, whatever they do, "
             f"at most {once:.1f} times."

@@ -149,7 +149,9 @@ def promised(subject: Subject) -> Html:
             delta=listed(sorted({power(delta) for _, delta in budgets})),
             neighbours=explanation.neighbours(study),
         ),
-        paragraph("What an attacker can learn: $words", words=" ".join(explanation.attack(mu))),
+        paragraph(
+            "What an attacker can learn: $words", words=" ".join(explanation.attack(mu, study))
+        ),
         figure(caption, charts.ratios("guess", "What an attacker gains", rows)),
     ]
     if study.stage_one is not None:

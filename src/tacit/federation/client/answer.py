@@ -6,10 +6,7 @@ and its detail a line in the site's own log.
 """
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-
-import pyarrow as pa
 
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
@@ -18,18 +15,20 @@ from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step
+from tacit.holder.division import persons_in
 from tacit.holder.ledger import Ledger
+from tacit.holder.persons import batches_of
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
 from tacit.rows.sql import sql_table
-from tacit.rows.table import Table, table_of
+from tacit.rows.table import Batches, Table
 from tacit.study import Study
 
 LOG = logging.getLogger("tacit.federation")
 
 
 class TooFewRowsError(TableError):
-    """The table has fewer rows than the policy asks for."""
+    """The table has fewer rows, or persons, than the policy asks for."""
 
 
 def answer(asked: str | Step, policy: Policy) -> Answer:
@@ -108,9 +107,10 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
 
 def _table(study: Study, policy: Policy) -> Table:
-    if policy.query is None:
-        return _counted(table_of(list(policy.data), study), policy.least_rows)
-    return _counted(sql_table(policy.data[0], policy.query), policy.least_rows)
+    source: object = list(policy.data)
+    if policy.query is not None:
+        source = sql_table(policy.data[0], policy.query)
+    return _counted(study, source, policy.least_rows)
 
 
 def _pending(study: Study, policy: Policy) -> Answer | None:
@@ -124,20 +124,23 @@ def _pending(study: Study, policy: Policy) -> Answer | None:
     return _refuse(Reason.DECLINED, f"study {study.name!r}") if decision == "refused" else None
 
 
-def _counted(table: Table, least: int) -> Table:
-    """The same table, refused at its end, before anything is paid, where it has too few rows."""
+def _counted(study: Study, source: object, least: int) -> Table:
+    """A source, refused at its end, before anything is paid, where it has too few rows or persons.
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    Persons are counted in a study of persons.
+    """
+
+    def batches(*_study: Study) -> Batches:
         rows = 0
-        for batch in table.batches():
-            rows += batch.num_rows
+        for batch in batches_of(study, source):
+            rows += batch.num_rows if study.person is None else persons_in(batch)
             yield batch
         if rows < least:
             raise TooFewRowsError(
                 f"the table has fewer rows than least_rows = {least} of the policy"
             )
 
-    return Table(batches, table.rows)
+    return Table(batches, by_person=batches)
 
 
 def _refuse(reason: Reason, detail: object) -> Answer:

@@ -125,7 +125,7 @@ class Policy(Record):
 
     def objection(self, study: Study) -> Reason:
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
-        asked = {study.response.name, *(feature.name for feature in study.features)}
+        asked = set(study.table_names)
         objections = {
             Reason.TWO_STAGES: study.scales_share is not None,
             Reason.STUDY: self.studies is not None

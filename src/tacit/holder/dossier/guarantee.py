@@ -50,7 +50,7 @@ def _promise(subject: Subject) -> tuple[Block, ...]:
         ),
         Paragraph(
             "In words: "
-            + " ".join(words.attack(study.mechanism().mu))
+            + " ".join(words.attack(study.mechanism().mu, study))
             + " It cannot be undone by later processing: whatever is computed from a release has "
             "the same guarantee."
         ),

@@ -14,16 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from tacit.errors import StudyError
 from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages, signer_of
-from tacit.holder.encode import BLOCK_ROWS
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import blank, privatise
-from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.stream.ledger import (
     Batch,
     Progress,
@@ -35,6 +32,7 @@ from tacit.holder.stream.ledger import (
     start_stream,
 )
 from tacit.holder.stream.log import LogFile, open_log
+from tacit.holder.stream.partial import partial_of
 from tacit.privacy.gaussian import epsilon_of, mu_of
 from tacit.release import Release
 from tacit.release.document import check_holder
@@ -111,12 +109,6 @@ def stream(
     return run.report
 
 
-def _forget_product(height: int, rows: int) -> None:
-    """Multiply zeros of the same shape: the library keeps what it multiplied last."""
-    blank = np.zeros((height, rows))
-    blank @ blank.T
-
-
 def _stream_charge(study: Study, purpose: Purpose, batches_per_person: int) -> Charge:
     """What a whole stream costs: one release, or the k batches that one person may be in."""
     mechanism = study.mechanism(purpose.epsilon, purpose.delta)
@@ -145,7 +137,7 @@ class _Run:
     on_batch: Callable[[Batch], None]
 
     def __post_init__(self) -> None:
-        self.partial = Statistics.zero(self.study.d)
+        self.partial = partial_of(self.study)
         self.noted = self.progress.taken
         self.receipt = self.ledger.receipt(self.progress.charge)
         self.report = Report(self.progress.stream, self.charge)
@@ -170,37 +162,34 @@ class _Run:
             if source.name == "-" and before + source.taken > self.noted:
                 self.noted = before + source.taken
                 note_taken(self.ledger, self.progress, self.noted)
-            source.read(self.terms.batch_rows - self.partial.n, self._add)
-            if self.partial.n == self.terms.batch_rows:
+            source.read(self.terms.batch_rows - self.partial.rows, self.partial.add)
+            if self.partial.rows == self.terms.batch_rows:
                 self._publish(source.place)
-        if self.partial.n and publish_rest:
+        if self.partial.rows and publish_rest:
             self._publish(source.place)
-        elif self.partial.n and source.name == "-":
+        elif self.partial.rows and source.name == "-":
             self._lose(self.noted)
-        self.report.waiting, self.partial = self.partial.n, Statistics.zero(self.study.d)
-
-    def _add(self, rows: pa.RecordBatch) -> None:
-        self.partial += statistics_of(self.study, [rows])
-        _forget_product(self.study.d + 1, min(rows.num_rows, BLOCK_ROWS))
+        self.report.waiting = self.partial.rows
+        self.partial = partial_of(self.study)
 
     def _publish(self, place: Place | None) -> None:
         """Noise, ledger, log, in this order; then nothing of the batch is left but its release."""
-        release = privatise(self.study, self.partial, self.purpose)
+        release = privatise(self.study, self.partial.statistics(), self.purpose)
         release = release.in_stream(self.progress.stream, self.progress.batches + 1)
         line = Entry(self.sign(release.paid_by(self.receipt))).to_line()
-        batch = self._next(self.partial.n, line)
+        batch = self._next(self.partial.rows, line)
         self.progress = record_batch(self.ledger, self.progress, batch, place)
         self.log.append(line.encode())
         self.report.published += 1
-        self.report.rows += self.partial.n
-        self.partial = Statistics.zero(self.study.d)
+        self.report.rows += self.partial.rows
+        self.partial = partial_of(self.study)
         self.on_batch(batch)
 
     def _lose(self, taken: int) -> None:
         """Give a number to rows that were taken and cannot be had again."""
         batch = self._next(taken - self.progress.rows, None)
         self.progress = record_batch(self.ledger, self.progress, batch, None)
-        self.partial = Statistics.zero(self.study.d)
+        self.partial = partial_of(self.study)
         self.report.lost.append(batch)
         self.on_batch(batch)
 

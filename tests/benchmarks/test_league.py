@@ -1,0 +1,107 @@
+"""The league's own arithmetic, and one cell of it from a made table.
+
+Covers `benchmarks/league.py` and `benchmarks/competitors/ours.py`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def league(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    import league
+
+    return league
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 10, (600, 2))
+    y = 3 + x @ [1.0, -2.0] + rng.normal(0, 1, 600)
+    (tmp_path / "real").mkdir()
+    np.savetxt(tmp_path / "real" / "made.csv", np.column_stack([x, y]), delimiter=",")
+    return tmp_path
+
+
+def outcome(league, fixed, *, least_squares=0.9, epsilon=1.0, table="a", setting="1"):
+    cell = league.Cell(Path(), table, setting, epsilon, 2, hindsight=False)
+    return league.Outcome(
+        cell,
+        least_squares,
+        fixed=fixed,
+        worst=fixed,
+        seconds=dict.fromkeys(fixed, 0.1),
+        refused=dict.fromkeys(fixed, 1),
+    )
+
+
+def test_ranks_count_those_that_are_ahead(league):
+    name = league.OURS[0].name
+    one = outcome(league, {name: 0.5, "b": 0.7, "c": 0.5, "d": -3.0})
+    assert [one.rank(key) for key in (name, "b", "c", "d")] == [2, 1, 2, 4]
+    assert one.best_other() == ("b", 0.7)
+
+
+def test_means_have_a_floor(league):
+    assert league.mean([0.5, -9.0]) == pytest.approx(-0.25)
+
+
+@pytest.mark.parametrize(("ours", "near"), [(0.5, "0%"), (0.695, "100%"), (0.8, "100%")])
+def test_where_we_lose_is_listed_and_counted(league, monkeypatch, ours, near):
+    monkeypatch.setattr("sys.argv", ["league.py"])
+    bench = league.Bench("", quick="")
+    outcomes = [outcome(league, {league.OURS[0].name: ours, "b": 0.7})]
+    league.report_losses(bench, outcomes)
+    assert len(bench.tables["lost"].rows) == (0 if ours >= 0.7 else 1)
+    assert f"({near})" in bench.said[0]
+    assert bench.bars[0]["met"] == (near == "100%")
+    assert bench.bars[1]["met"]
+
+
+def test_an_r_squared_below_zero_is_a_bar_missed(league, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["league.py"])
+    bench = league.Bench("", quick="")
+    league.report_losses(bench, [outcome(league, {league.OURS[0].name: -0.03, "b": -1.0})])
+    assert [bar["met"] for bar in bench.bars] == [True, False]
+
+
+@pytest.mark.parametrize("setting", ["1", "10", "10-sum"])
+def test_a_cell_is_measured(league, folder, setting):
+    cell = league.Cell(folder, "made", setting, 10.0, 1, hindsight=False)
+    measured = league.measure(cell)
+    assert measured.least_squares > 0.95
+    assert measured.ours > 0.8
+    assert measured.ours < 1
+    names = set(measured.fixed)
+    assert {"AdaSSP", "boosted AdaSSP", "Hessian mixing", "gradient descent"} <= names
+    assert ("TukeyEM" in names) == (setting != "10-sum")
+
+
+def test_holders_part_the_rows_that_are_not_held_out(league, folder):
+    table = league.table_of(folder, "made")
+    train, test = table.parts
+    assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(600))
+    holders = table.holders("10")
+    assert [len(y) for y in holders.responses] == [48] * 10
+    assert np.abs(holders.designs[0]).max() <= 1
+    assert table.score(None) < 0.2
+
+
+def test_hindsight_takes_the_best_of_the_grid(league, folder):
+    table = league.table_of(folder, "made")
+    holders = table.holders("1")
+    budget = league.Budget(1.0, 1e-6)
+
+    def fit(rng, holders, budget, settings):
+        del rng, holders, budget
+        return league.Line(np.array([settings, 0.0, 0.0]))
+
+    best = table.design[table.parts[1]][:, 0] @ table.y[table.parts[1]] / len(table.parts[1])
+    entry = league.Competitor("toy", fit, 0.0, (-1.0, float(best), 1.0))
+    assert league.best_of(entry, table, holders, budget) == pytest.approx(0.0, abs=1e-9)

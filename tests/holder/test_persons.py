@@ -1,0 +1,317 @@
+"""Studies of persons: each counts as one row does, from every source, in any order, to the bit.
+
+Covers `tacit.holder.persons`, `tacit.holder.division` and what they need of `tacit.rows`.
+"""
+
+import hashlib
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from studies import agreed
+
+from tacit.errors import StudyError, TableError
+from tacit.holder.encode import GRID, Encoder
+from tacit.holder.ledger import Ledger
+from tacit.holder.persons import Repeats, Roll, batches_of, counted_alone, repeats
+from tacit.holder.publish import publish
+from tacit.holder.statistics import STATISTICS, statistics_of
+from tacit.holder.tally import total_of
+from tacit.rows.arrow import ids_of
+from tacit.rows.table import ONE, ROWS, Table
+from tacit.study import Study
+
+STUDY = agreed(person="patient")
+PLAIN = agreed()
+
+
+def table(persons=200, most=7, seed=0) -> pa.Table:
+    """Rows of so many persons, one to `most` each, in random order."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(persons), rng.integers(1, most + 1, persons))
+    rng.shuffle(ids)
+    n = len(ids)
+    return pa.table(
+        {
+            "age": rng.uniform(10, 110, n),
+            "ward": rng.choice(["1", "2", "3"], n),
+            "bmi": pa.array(np.where(rng.random(n) < 0.1, np.nan, rng.uniform(10, 60, n))),
+            "days": rng.gamma(2, 4, n),
+            "patient": ids,
+        }
+    )
+
+
+def total(source, study=STUDY):
+    return total_of(STATISTICS, study, source)
+
+
+def same(first, second):
+    return first.n == second.n and np.array_equal(first.gram, second.gram)
+
+
+# What a person counts for.
+
+
+def test_a_person_adds_the_mean_of_what_its_rows_add():
+    rows = table()
+    block = np.hstack(list(Encoder(PLAIN).blocks(rows.combine_chunks().to_batches()[0]))) / GRID
+    ids = rows["patient"].to_numpy()
+    mean = sum(
+        block[:, ids == person] @ block[:, ids == person].T / np.sum(ids == person)
+        for person in np.unique(ids)
+    )
+    found = total(rows)
+    assert found.n == 200
+    np.testing.assert_allclose(found.floats(), mean, rtol=1e-4, atol=1e-3)
+
+
+def test_with_one_row_each_nothing_changes():
+    rows = table(most=1)
+    assert same(total(rows), total(rows, PLAIN))
+
+
+def test_a_row_is_divided_as_written():
+    """The factor in exact fractions, beside the one in floating point."""
+    batch = table(persons=5, most=40, seed=3).combine_chunks().to_batches()[0]
+    whole = np.hstack(list(Encoder(PLAIN).blocks(batch))).astype(int)
+    divided = np.hstack(list(Encoder(STUDY).blocks(counted_alone(batch, "patient")))).astype(int)
+    counts = Counter(batch.column("patient").to_pylist())
+    radius = STUDY.row_radius * GRID
+    for row, small, person in zip(whole.T, divided.T, batch.column("patient"), strict=True):
+        m = counts[person.as_py()]
+        factor = (1 - max(np.sqrt(m * STUDY.d) / radius, np.sqrt(m) / GRID)) / np.sqrt(m)
+        assert all(
+            abs(Fraction(factor) * int(a) - int(b)) <= Fraction(1, 2) + Fraction(1, 2**20)
+            for a, b in zip(row, small, strict=True)
+        )
+
+
+@pytest.mark.parametrize("features", [1, 30])
+@pytest.mark.parametrize("bound", [1.0, 0.01, 2e-4])
+def test_all_rows_of_a_person_together_are_no_longer_than_one(features, bound):
+    """In whole numbers: the Frobenius norm of a person's rows and the norm of its responses."""
+    columns = [{"name": f"x{i}", "range": [-1, 1]} for i in range(features)]
+    study = agreed(
+        columns,
+        person="patient",
+        intercept=False,
+        release={"response_bound": bound, "row_radius": 1},
+    )
+    rng = np.random.default_rng(1)
+    for m in (1, 2, 3, 4, 7, 50, 999, 20_000):
+        values = {f"x{i}": rng.uniform(-3, 3, m) for i in range(features)}
+        batch = pa.record_batch(
+            values | {"days": rng.choice([0.0, 30.0], m), "patient": np.zeros(m, int)}
+        )
+        gram = statistics_of(study, [counted_alone(batch, "patient")]).gram
+        radius, response = int(study.row_radius * GRID), int(study.response_bound * GRID)
+        assert sum(gram[i, i] for i in range(study.d)) <= radius**2
+        assert gram[-1, -1] <= response**2
+        if m <= 50 and bound > 1e-3:
+            assert sum(gram[i, i] for i in range(study.d)) > 0.9 * radius**2 * (features > 1)
+
+
+def test_incomplete_rows_count_among_a_persons_rows():
+    rows = table(persons=1, most=1).slice(0, 1)
+    broken = rows.set_column(2, "bmi", pa.array([None], pa.float64()))
+    alone, with_broken = total(rows), total(pa.concat_tables([rows, broken]))
+    assert with_broken.n == 1
+    np.testing.assert_allclose(2 * with_broken.floats(), alone.floats(), rtol=1e-4)
+    assert total(broken).n == 1
+    assert not total(broken).gram.any()
+
+
+# Every source, any order.
+
+
+def written(rows: pa.Table, folder, kind: str):
+    path = folder / f"rows.{kind}"
+    if kind == "csv":
+        pa.csv.write_csv(rows, path)
+    elif kind == "parquet":
+        pq.write_table(rows, path, row_group_size=100)
+    else:
+        pa.feather.write_feather(rows, path)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+def test_files_in_any_order_give_the_same_bits(kind, tmp_path):
+    rows = table()
+    expected = total(rows)
+    shuffled = rows.take(np.random.default_rng(5).permutation(len(rows)))
+    (tmp_path / "one").mkdir()
+    assert same(total(written(shuffled, tmp_path, kind)), expected)
+    halves = [shuffled.slice(300), shuffled.slice(0, 300)]
+    paths = []
+    for number, half in enumerate(halves):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        paths.append(written(half, folder, kind))
+    assert same(total(paths), expected)
+
+
+def test_tables_in_memory_give_the_same_bits():
+    rows = table()
+    expected = total(rows)
+    frame = rows.to_pandas()
+    assert same(total(frame), expected)
+    assert same(total(pl.from_pandas(frame)), expected)
+    assert same(total(frame.assign(patient=frame["patient"].astype(str))), expected)
+    assert same(total(frame.assign(patient=frame["patient"].astype(float))), expected)
+    assert same(total(frame.assign(patient=frame["patient"].astype("category"))), expected)
+    assert same(total(dict(zip(rows.column_names, rows.columns, strict=True))), expected)
+
+
+def test_an_array_has_the_person_in_its_last_column():
+    frame = table().to_pandas()[["age", "bmi", "days", "patient"]]
+    features = [{"name": "age", "range": [18, 100]}, {"name": "bmi", "range": [15, 50]}]
+    study = agreed(features, person="patient")
+    assert same(total(frame.to_numpy(), study), total(frame, study))
+
+
+def test_a_table_that_can_be_read_once_is_refused():
+    rows = table()
+    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
+    with pytest.raises(TableError, match="between two readings"):
+        total(reader)
+
+
+@pytest.mark.parametrize("change", ["more", "fewer", "another", "moved"])
+def test_a_table_that_changes_between_the_readings_is_refused(change):
+    rows = table()
+    ids = rows["patient"].to_pylist()
+    other = {
+        "more": pa.concat_tables([rows, rows.slice(0, 1)]),
+        "fewer": rows.slice(1),
+        "another": rows.set_column(4, "patient", pa.array([99_999, *ids[1:]])),
+        "moved": rows.set_column(4, "patient", pa.array([ids[1], *ids[1:]])),
+    }[change]
+    readings = iter([rows, other])
+    with pytest.raises(TableError, match="between two readings"):
+        total(Table(lambda: iter(next(readings).to_batches())))
+
+
+# Rows without a person.
+
+
+def test_rows_without_a_person_are_refused_or_alone():
+    rows = table(persons=3, most=2)
+    ids = pa.array([None, None, *rows["patient"].to_pylist()[2:]], pa.int64())
+    unknown = rows.set_column(4, "patient", ids)
+    with pytest.raises(TableError, match="missing_person"):
+        total(unknown)
+    alone = agreed(person="patient", missing_person="alone")
+    named = rows.set_column(4, "patient", pa.array([101, 102, *ids.to_pylist()[2:]]))
+    assert same(total(unknown, alone), total(named))
+
+
+def test_in_a_file_an_empty_cell_and_a_line_out_of_shape_have_no_person(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("age,ward,bmi,days,patient\n50,1,20,3,a\n50,1,20,3,\n50,1,20\n60,2,30,4,a\n")
+    alone = agreed(person="patient", missing_person="alone")
+    assert total(str(path), alone).n == 3
+    with pytest.raises(TableError, match="missing_person"):
+        total(str(path))
+
+
+# The roll.
+
+
+def test_awkward_ids_are_counted_as_they_are():
+    rng = np.random.default_rng(2)
+    pool = ["", "a", "a\0", "a\0\0", "A", " a", "ä", "07", "7"]
+    pool += ["é" * 40, "x" * 63, "x" * 64, "x" * 65]
+    pool += ["".join(map(chr, rng.integers(1, 1000, rng.integers(1, 90)))) for _ in range(500)]
+    chosen = [pool[i] for i in rng.integers(0, len(pool), 5000)]
+    batch = pa.record_batch({"patient": chosen})
+    counted = counted_alone(batch, "patient")
+    counts = Counter(chosen)
+    assert counted.column(ROWS).to_pylist() == [counts[each] for each in chosen]
+    assert counted.column(ONE).to_numpy(zero_copy_only=False).sum() == len(counts)
+
+
+def test_an_id_that_is_the_digest_of_another_is_a_person_of_its_own():
+    long = "x" * 100
+    ids = [long, hashlib.sha256(long.encode()).hexdigest()]
+    assert repeats(pa.table({"id": ids}).to_batches(), "id") == Repeats(2, 0, 1)
+
+
+def test_bytes_and_letters_that_are_none_are_ids():
+    ids = pa.array([b"\xff\xfe", b"\xff", None, b"\xff"], pa.binary())
+    assert repeats(pa.table({"id": ids}).to_batches(), "id") == Repeats(2, 1, 2)
+
+
+def test_a_roll_grows_with_persons_and_stays_right():
+    rng = np.random.default_rng(0)
+    ids = np.concatenate([np.arange(150_000), rng.integers(0, 150_000, 100_000)])
+    rng.shuffle(ids)
+    roll = Roll()
+    pieces = [pa.record_batch({"id": part}) for part in np.array_split(ids, 9)]
+    for piece in pieces:
+        roll.add(ids_of(piece, "id"))
+    assert roll.persons == 150_000
+    roll.begin()
+    rows = [roll.counted(piece, "id").column(ROWS).to_numpy() for piece in reversed(pieces)]
+    assert np.array_equal(np.concatenate(rows[::-1]), np.bincount(ids)[ids])
+    roll.check_whole()
+
+
+def test_columns_that_cannot_name_persons_are_refused():
+    rows = table().set_column(4, "patient", pa.array([[1]] * len(table()), pa.list_(pa.int64())))
+    with pytest.raises(TableError, match="'patient' must hold text or whole numbers"):
+        total(rows)
+    with pytest.raises(TableError, match="exactly one column named 'patient'"):
+        total(table().drop_columns(["patient"]))
+
+
+# The study.
+
+
+def test_without_a_person_a_study_keeps_its_hash():
+    assert "person" not in PLAIN.document()
+    assert Study.from_document(STUDY.document()) == STUDY.resolved()
+    assert STUDY.hash != PLAIN.hash
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"person": "age"}, "a column of its own"),
+        ({"person": "days"}, "a column of its own"),
+        ({"missing_person": "alone"}, "missing_person is for a study with a person"),
+        ({"person": "id", "release": {"average": 4}}, "excludes release.average"),
+    ],
+)
+def test_studies_that_cannot_be(fields, sentence):
+    with pytest.raises(StudyError, match=sentence):
+        agreed(**fields)
+
+
+def test_a_release_tells_the_number_of_persons_and_nothing_of_the_column(tmp_path):
+    rows = table().to_pandas()
+    rows["patient"] = "SECRET" + rows["patient"].astype(str)
+    release = publish(STUDY, rows, holder="north", ledger=Ledger(tmp_path / "ledger.db"))
+    assert release.n == 200
+    assert "SECRET" not in release.to_json()
+    assert b"SECRET" not in (tmp_path / "ledger.db").read_bytes()
+
+
+def test_nothing_of_an_id_is_told_when_a_table_is_refused():
+    frame = pd.DataFrame({"age": [1], "bmi": [1], "days": [2]})
+    frame = frame.assign(ward="SECRET", patient="SECRET")
+    with pytest.raises(TableError) as error:
+        total(frame)
+    assert "SECRET" not in str(error.value)
+
+
+def test_batches_carry_what_was_counted():
+    batch = next(iter(batches_of(STUDY, table())))
+    assert batch.schema.names[-2:] == [ROWS, ONE]
