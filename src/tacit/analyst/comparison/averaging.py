@@ -95,4 +95,5 @@ def _counts(weights: Array, draws: int) -> NDArray[np.int64]:
     """How many of so many draws each part gets: as its weight says, to within one."""
     levels = np.cumsum(weights)
     steps = np.floor(levels / levels[-1] * draws + 0.5).astype(np.int64)
-    return np.diff(steps, prepend=0)
+    counts: NDArray[np.int64] = np.diff(steps, prepend=0)
+    return counts

@@ -82,8 +82,9 @@ class Models:
             first,
         )
         before = all_subsets(told.prior_precision[block], told.prior_shift[order], widths, first)
-        values = after - before
-        return (values - values[-1])[self.codes]
+        values: Array = after - before
+        values -= values[-1]
+        return np.asarray(values[self.codes])
 
 
 def _evidence(told: Likelihood, columns: list[int]) -> float:
