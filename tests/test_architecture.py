@@ -22,8 +22,8 @@ REPOSITORY = Path(__file__).parents[1]
 FILES = sorted(SOURCE.rglob("*.py"))
 
 ENTRY_POINTS = {
-    *("__init__", "__main__", "cli", "demo", "desk", "estimator", "federation", "plan"),
-    "simulation",
+    *("__init__", "__main__", "classifier", "cli", "demo", "desk", "estimator", "federation"),
+    *("plan", "simulation"),
 }
 """The only places that may see both sides."""
 DOCUMENTS = {"errors", "records", "html", "limits", "files", "privacy", "study", "release"}

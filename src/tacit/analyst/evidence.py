@@ -41,6 +41,7 @@ class Evidence:
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
     column_sd: Array | None = None  # (d,): noise on a column's sum of squares; None: gram_sd's
     frame: "Frame | None" = None  # where columns are a visit's: what they say of the study's
+    error_maps: Array | None = None  # (J, d, d): C where Cov(z | X) is σ²CSC', not σ²S
 
     @classmethod
     def of(

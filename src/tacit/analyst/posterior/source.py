@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
@@ -24,6 +25,7 @@ class Source:
     prior_name: str  # as `tacit fit` takes it
     holders: HoldersAre
     settings: Settings
+    family: FamilyName | None = None
 
     @property
     def is_small(self) -> bool:

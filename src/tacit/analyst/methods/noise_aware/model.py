@@ -49,6 +49,7 @@ class Facts:
     moments: Array  # (J, d): U'ẑ_j
     moment_variance: Array  # (J,): σ_z²
     sampling: Array  # (J, d, d): S̄_j without its negative part
+    errors: Array  # (J, d, d): Cov(z_j | X_j) over ρ_jσ²; S̄_j unless a family says otherwise
     ratios: Array  # (J,): ρ_j
     slopes: Slopes
     axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
@@ -72,11 +73,21 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
         moments=evidence.moments @ posterior.basis,
         moment_variance=np.maximum(evidence.moment_sd**2, rounding),
         sampling=sampling,
+        errors=_errors(evidence, posterior.basis, sampling),
         ratios=np.ones(evidence.holders),
         slopes=slopes_of(evidence, posterior, prior),
         axes=axes,
         back=back,
     )
+
+
+def _errors(evidence: Evidence, basis: Array, sampling: Array) -> Array:
+    """CS̄_jC' in the eigenbasis, or S̄_j itself."""
+    if evidence.error_maps is None:
+        return sampling
+    maps = basis.T @ evidence.error_maps @ basis
+    errors: Array = maps @ sampling @ maps.swapaxes(1, 2)
+    return errors
 
 
 @dataclass(frozen=True)
@@ -146,7 +157,7 @@ class Model:
         """L_j, and the design of `Solution`."""
         facts = self.facts
         posterior = facts.grams
-        total = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        total = noise_variance * facts.ratios[:, None, None] * facts.errors
         total += _spread(posterior.own_variance, self.second + between)
         total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         if self.spread.any():
@@ -193,7 +204,7 @@ class Model:
         facts = self.facts
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
-        sampling = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        sampling = noise_variance * facts.ratios[:, None, None] * facts.errors
         noise = np.stack([_spread(*pair) for pair in zip(unknown, second, strict=True)])
         noise += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         gain: Array = sampling @ np.linalg.inv(sampling + noise)
