@@ -6,6 +6,7 @@ import sys
 import typer
 
 from tacit.cli import (
+    compare,
     demo,
     desk,
     doctor,
@@ -55,6 +56,7 @@ app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("compare")(compare.compare)
 app.command("effect")(effect.effect)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
