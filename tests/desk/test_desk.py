@@ -1,6 +1,7 @@
 """The desk over HTTP: who may come in, what is bound to what, what is paid once, what stays.
 
 Covers `tacit.desk.guard`, `tacit.desk.uploads`, `tacit.desk.setting`, `tacit.desk.errand`,
+`tacit.desk.chosen`,
 `tacit.desk.desk`, `tacit.desk.server`, `tacit.desk.serve`, `tacit.desk.pages.account`,
 `tacit.federation.client.described`.
 """
@@ -343,6 +344,23 @@ def test_a_wrong_table_is_told_and_stays_to_be_chosen_again(officer, tmp_path):
     assert status == 422
     assert "age" in text
     assert f'value="{number}" checked' in text
+
+
+def test_how_a_table_is_written_can_be_said(officer, tmp_path):
+    rows = ["Alter;bmi;sex;admission;days", *["50;25,5;female;planned;x"] * 20]
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join([*rows, "1.050;25,5;female;planned;3"]) + "\n", encoding="cp1252")
+    said = {"columns": "age=Alter\n", "missing": "x\n?", "separator": ";", "decimal": ","}
+    number = json.loads(officer.hand_over(path)[1])["id"]
+    form = FORM | {"source": number, "encoding": "windows-1252", "thousands": "."} | said
+    _, status, text = officer.send(f"studies/{DIGITS}/rehearsals", **form)
+    assert status == 200
+    assert "20 missing" in text
+    assert "semicolon" in text
+    for wrong in ({"header": "first"}, {"separator": "ab"}, {"encoding": "none"}):
+        _, status, text = officer.send(f"studies/{DIGITS}/rehearsals", **form | wrong)
+        assert status == 422
+        assert "details open" in text
 
 
 @pytest.mark.parametrize(

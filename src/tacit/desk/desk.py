@@ -1,14 +1,15 @@
 """The desk itself: what its pages show and do, each by one call of the holder's side."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tacit.desk.errand import Errand, Payer
+from tacit.desk.chosen import OTHER, Chosen
+from tacit.desk.errand import Errand
 from tacit.desk.pages.account import ledger_page
 from tacit.desk.pages.errand import rehearsal_page, released_page
 from tacit.desk.pages.frame import Frame
 from tacit.desk.pages.home import home
-from tacit.desk.pages.study import Chosen, study_page
+from tacit.desk.pages.study import study_page
 from tacit.desk.setting import Setting, Source, source_named, uploaded_source
 from tacit.desk.uploads import Uploads
 from tacit.errors import DeskError, LedgerError
@@ -93,7 +94,8 @@ class Desk:
     def rehearse(self, study: Study, chosen: Chosen) -> Errand:
         """Read the chosen table, and keep what was seen."""
         source = source_named(tuple(self.sources()), chosen.source)
-        errand = Errand.begin(study, source, self._payer(chosen), self.setting)
+        said = replace(source, asked=chosen.asked(source.asked))
+        errand = Errand.begin(study, said, chosen.payer(), self.setting)
         self.errands[errand.id] = errand
         return errand
 
@@ -156,17 +158,7 @@ class Desk:
         names = self.setting.ledger.datasets()
         policy = self.setting.policy
         name = names[0] if len(names) == 1 else policy.dataset if policy is not None else None
-        return f"={name}" if name in names else "+"
-
-    def _payer(self, chosen: Chosen) -> Payer:
-        if chosen.dataset == "+":
-            name = chosen.new_name.strip()
-            if not name:
-                raise DeskError("give the data set a name, such as patients")
-            return Payer(chosen.holder.strip(), name, new_dataset=True)
-        if not chosen.dataset.startswith("="):
-            raise DeskError("say which data set pays")
-        return Payer(chosen.holder.strip(), chosen.dataset[1:])
+        return f"={name}" if name in names else OTHER
 
     # A federation's requests.
 

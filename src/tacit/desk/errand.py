@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass, field
 
 from tacit.cli.source import source_of
+from tacit.desk.chosen import Payer
 from tacit.desk.setting import Setting, Source
 from tacit.desk.uploads import digest_of
 from tacit.errors import DeskError
@@ -28,15 +29,6 @@ CHANGED = (
 )
 
 REMOVED = "this table was removed from the desk: nothing was paid; hand it over once more"
-
-
-@dataclass(frozen=True)
-class Payer:
-    """Who publishes, and which data set pays."""
-
-    holder: str
-    dataset: str
-    new_dataset: bool = False
 
 
 @dataclass
@@ -105,6 +97,7 @@ def binding_of(rehearsal: Rehearsal, source: Source) -> str:
         "rehearsal": rehearsal.document(),
         "files": [digest_of(path) for path in source.files()],
         "source": source.name,
+        "written": repr(sorted(source.asked.written.items())),
     }
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -15,10 +15,10 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from tacit import limits
+from tacit.desk.chosen import Chosen
 from tacit.desk.desk import Desk
 from tacit.desk.guard import Guard, Lock
 from tacit.desk.pages.frame import paragraph, post, problem
-from tacit.desk.pages.study import Chosen
 from tacit.errors import DeskError, TacitError
 from tacit.page.markup import Html, html
 
@@ -151,13 +151,7 @@ async def _upload(desk: Desk, request: Request) -> Response:
 
 async def _rehearse(desk: Desk, request: Request) -> Response:
     study = desk.study(request.path_params["digits"])
-    form = await _form(request)
-    chosen = Chosen(
-        source=form.get("source", ""),
-        holder=form.get("holder", ""),
-        dataset=form.get("dataset", ""),
-        new_name=form.get("new_name", ""),
-    )
+    chosen = Chosen.of(await _form(request))
     try:
         errand = await run_in_threadpool(desk.rehearse, study, chosen)
     except TacitError as error:
