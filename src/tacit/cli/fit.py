@@ -28,8 +28,11 @@ MethodName = Annotated[
     str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
 ]
 Sampler = Annotated[
-    Literal["gradient", "metropolis"],
-    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+    Literal["gradient", "metropolis", "pseudo-marginal"],
+    typer.Option(
+        help="How normal-x samples: Hamiltonian Monte Carlo, the 2023 paper's kernel, or one that "
+        "estimates the likelihood; the first mixes best."
+    ),
 ]
 NoiseVariance = Annotated[
     float | None,

@@ -13,7 +13,7 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.paying import Paying
 from tacit.holder.perturb import blank, privatise, refuse_unpublishable
 from tacit.holder.rehearsal import Confirm, Rehearsal, StageName
-from tacit.holder.rehearse import SEEN, refuse_seen, rehearsal_of
+from tacit.holder.rehearse import SEEN, opened, persons_of, refuse_seen, rehearsal_of
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import Tally, total_of
 from tacit.holder.watch import Watch
@@ -94,6 +94,7 @@ class Stage(ABC, Generic[Total, Document]):
             limit=self.limit(study),
         )
         if confirm is not None:
+            table = opened(table, study)
             diagnostics = diagnostics or Diagnostics()
             diagnostics.watch = Watch(study, GRID)
         total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
@@ -124,11 +125,14 @@ class Stage(ABC, Generic[Total, Document]):
         delta: float | None = None,
         again: bool = False,
         new_dataset: bool = False,
+        person: str | None = None,
         on_rows: Callable[[int], None] = lambda _rows: None,
     ) -> Rehearsal:
         """Everything that `publish` does but the charge and the noise.
 
         What comes back tells of single rows: it is for the holder's own eyes, and stays here.
+        `person` is a column of the table that tells persons apart, to be told whether some have
+        several rows; by default the study's, if it has one.
         """
         check_holder(holder)
         purpose = Purpose(holder, dataset, epsilon, delta)
@@ -142,8 +146,10 @@ class Stage(ABC, Generic[Total, Document]):
         )
         self.blank(study, purpose).to_json()
         diagnostics = Diagnostics(watch=Watch(study, GRID))
-        total_of(SEEN, study, table, diagnostics=diagnostics, on_rows=on_rows)
-        return rehearsal_of(study, table, paying, diagnostics, stage=self.name)
+        source = opened(table, study)
+        total_of(SEEN, study, source, diagnostics=diagnostics, on_rows=on_rows)
+        persons = persons_of(source, person or study.person)
+        return rehearsal_of(study, source, paying, diagnostics, stage=self.name, persons=persons)
 
 
 class StatisticsStage(Stage[Statistics, Release]):

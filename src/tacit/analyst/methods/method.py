@@ -39,7 +39,9 @@ class Settings:
     warmup: int = 1000
     seed: int = 0
     noise_variance: float | None = None  # σ² where a method holds it fixed
-    sampler: Literal["gradient", "metropolis"] = "gradient"  # how normal-x samples
+    sampler: Literal["gradient", "metropolis", "pseudo-marginal"] = (
+        "gradient"  # how normal-x samples
+    )
     spread: float | None = None  # τ where noise-aware holds it fixed; 0 for holders that are alike
     on_progress: Callable[[SamplerProgress], None] = lambda _progress: None
 
