@@ -1,5 +1,6 @@
 """The desk itself: what its pages show and do, each by one call of the holder's side."""
 
+import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from tacit.federation.client.requests import Request, Requests
 
 
+MOST_NOTICES = 200
+"""What pages were told that is still remembered."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a page is to say when it is shown next, and what its form held."""
+
+    complaint: str = ""
+    news: str = ""
+    text: str = ""
+    chosen: Chosen | None = None
+
+
 @dataclass
 class Desk:
     """Studies that were opened, tables that were handed over, and errands under way."""
@@ -31,6 +46,7 @@ class Desk:
     room: str
     studies: dict[str, Study] = field(default_factory=dict)
     errands: dict[str, Errand] = field(default_factory=dict)
+    notices: dict[str, Notice] = field(default_factory=dict)
 
     # Pages.
 
@@ -46,13 +62,26 @@ class Desk:
             waiting=waiting,
         )
 
-    def home(self, complaint: str = "", text: str = "") -> str:
-        """The first page."""
-        studies = list(self.studies.values())
-        accounts = self.accounts()
-        return home(self.frame(), self.setting, studies, accounts, complaint=complaint, text=text)
+    def keep(self, notice: Notice) -> str:
+        """Remember what a page is to say; gives the number by which it asks for it."""
+        number = secrets.token_urlsafe(9)
+        self.notices[number] = notice
+        while len(self.notices) > MOST_NOTICES:
+            self.notices.pop(next(iter(self.notices)))
+        return number
 
-    def study_page(self, study: Study, chosen: Chosen | None = None, complaint: str = "") -> str:
+    def home(self, notice: Notice) -> str:
+        """The first page."""
+        return home(
+            self.frame(),
+            self.setting,
+            list(self.studies.values()),
+            self.accounts(),
+            complaint=notice.complaint,
+            text=notice.text,
+        )
+
+    def study_page(self, study: Study, notice: Notice) -> str:
         """A study in words, with the form."""
         begin = Chosen(holder=self.setting.holder, dataset=self._usual_dataset())
         return study_page(
@@ -60,21 +89,23 @@ class Desk:
             study,
             self.setting,
             self.sources(),
-            chosen or begin,
-            complaint=complaint,
+            notice.chosen or begin,
+            complaint=notice.complaint,
         )
 
-    def errand_page(self, errand: Errand, complaint: str = "") -> str:
+    def errand_page(self, errand: Errand, notice: Notice) -> str:
         """A rehearsal or, once it is paid, the release."""
         if errand.charge is not None:
             return released_page(self.frame(), *self.charge(errand.charge))
         name = errand.rehearsal.cost.dataset
         account = next((each for each in self.accounts() if each.dataset == name), None)
-        return rehearsal_page(self.frame(), errand, account, complaint=complaint)
+        form = self.keep(Notice(chosen=errand.chosen))
+        return rehearsal_page(self.frame(), errand, account, form=form, complaint=notice.complaint)
 
-    def ledger_page(self, complaint: str = "", news: str = "") -> str:
+    def ledger_page(self, notice: Notice) -> str:
         """The timeline."""
-        return ledger_page(self.frame(), self.accounts(), complaint=complaint, news=news)
+        told = {"complaint": notice.complaint, "news": notice.news}
+        return ledger_page(self.frame(), self.accounts(), **told)
 
     # Steps.
 
@@ -95,7 +126,7 @@ class Desk:
         """Read the chosen table, and keep what was seen."""
         source = source_named(tuple(self.sources()), chosen.source)
         said = replace(source, asked=chosen.asked(source.asked))
-        errand = Errand.begin(study, said, chosen.payer(), self.setting)
+        errand = Errand.begin(study, said, chosen, self.setting)
         self.errands[errand.id] = errand
         return errand
 

@@ -11,10 +11,10 @@ import hashlib
 import json
 import secrets
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tacit.cli.source import source_of
-from tacit.desk.chosen import Payer
+from tacit.desk.chosen import Chosen, Payer
 from tacit.desk.setting import Setting, Source
 from tacit.desk.uploads import digest_of
 from tacit.errors import DeskError
@@ -37,6 +37,7 @@ class Errand:
 
     study: Study
     source: Source
+    chosen: Chosen
     payer: Payer
     setting: Setting
     rehearsal: Rehearsal
@@ -46,8 +47,9 @@ class Errand:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def begin(cls, study: Study, source: Source, payer: Payer, setting: Setting) -> "Errand":
+    def begin(cls, study: Study, source: Source, chosen: Chosen, setting: Setting) -> "Errand":
         """Rehearse; nothing is paid."""
+        payer = chosen.payer()
         work = rehearse if study.scales_share is None else rehearse_scales
         rehearsal = work(
             study,
@@ -57,8 +59,15 @@ class Errand:
             dataset=payer.dataset,
             new_dataset=payer.new_dataset,
         )
-        binding = binding_of(rehearsal, source)
-        return cls(study, source, payer, setting, rehearsal, binding)
+        return cls(
+            study=study,
+            source=source,
+            chosen=replace(chosen, source=source.id),
+            payer=payer,
+            setting=setting,
+            rehearsal=rehearsal,
+            binding=binding_of(rehearsal, source),
+        )
 
     def finish(self, seen: str) -> int:
         """Publish what was seen, once; gives the charge that paid for it."""
