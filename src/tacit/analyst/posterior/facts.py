@@ -100,6 +100,7 @@ class PriorFacts(Record):
     feature_degrees: float
     flat_noise: bool
     by_spread: bool
+    released_features: bool = False  # absent from posteriors of before
 
 
 class SettingsFacts(Record):
