@@ -34,14 +34,7 @@ def rehearsal_page(
         problem(complaint) if complaint else NOTHING,
         _stops(rehearsal),
         html('<p class="stays">This page tells of single rows. It stays here.</p>'),
-        figures(
-            {
-                "rows": f"{rehearsal.rows:,}",
-                "complete": f"{rehearsal.rows - rehearsal.incomplete:,}",
-                "to look at first": f"{len(rehearsal.shouts)}",
-                "it would cost": f"ε = {rehearsal.cost.epsilon:.4g}",
-            }
-        ),
+        figures(_counts(rehearsal)),
         section("read", "How the table was read", *_readings(frame, errand, form)),
         section("columns", "What the columns hold", _columns(rehearsal)),
         section("remarks", "Remarks", _remarks(rehearsal)),
@@ -51,6 +44,18 @@ def rehearsal_page(
         here="",
         step=2,
     )
+
+
+def _counts(rehearsal: Rehearsal) -> dict[str, str]:
+    """What is looked for first."""
+    persons = rehearsal.persons
+    return {
+        "rows": f"{rehearsal.rows:,}",
+        "complete": f"{rehearsal.rows - rehearsal.incomplete:,}",
+        **({} if persons is None else {"persons": f"{persons.persons:,}"}),
+        "to look at first": f"{len(rehearsal.shouts)}",
+        "it would cost": f"ε = {rehearsal.cost.epsilon:.4g}",
+    }
 
 
 def _stops(rehearsal: Rehearsal) -> Html:
