@@ -19,9 +19,12 @@ import pytest
 from desks import Visitor, running, setting_in, write_table
 
 from tacit.demo.hospitals import STUDY
+from tacit.desk import errand as errand_module
 from tacit.desk import server
+from tacit.desk.chosen import Chosen
+from tacit.desk.errand import Errand
 from tacit.desk.guard import HEADERS, Lock
-from tacit.desk.setting import asked_of, picked
+from tacit.desk.setting import Source, asked_of, picked
 from tacit.desk.uploads import PREFIX, Uploads, safe_name
 from tacit.errors import DeskError, TableError
 from tacit.holder.ledger import Ledger
@@ -29,6 +32,7 @@ from tacit.holder.publish import publish
 from tacit.release import Release
 from tacit.release.signature import verify
 from tacit.study import Study
+from tacit.study.toml import study_toml
 
 AGREED = Study.from_toml(STUDY)
 DIGITS = AGREED.hash.removeprefix("sha256:")
@@ -297,6 +301,62 @@ def test_a_table_that_was_exchanged_is_not_published(tmp_path, monkeypatch):
         path.write_text("\n".join(rows) + "\n", encoding="utf-8")
         assert officer.send(f"{place}/publish", seen=seen)[1] == 200
     assert path.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"planned_rows": [300], "visits": 4}, {"scales_share": 0.1}, {"person": "note"}],
+    ids=["visits", "scales", "persons"],
+)
+def test_every_form_of_study_goes_the_same_way(officer, patients, tmp_path, fields):
+    """What publishing looks at less closely than a rehearsal is no change of the table."""
+    study = Study.from_document(AGREED.document() | {"release": {}} | fields)
+    rows = patients.read_text("utf-8").splitlines()
+    numbered = [f"{row},{place // 2}" for place, row in enumerate(rows)]
+    numbered[0] = rows[0] + ',"note"'
+    patients.write_text("\n".join(numbered) + "\n", encoding="utf-8")
+    officer.send("studies", text=study_toml(study))
+    number = json.loads(officer.hand_over(patients)[1])["id"]
+    place, _, text = officer.send(
+        f"studies/{study.hash.removeprefix('sha256:')}/rehearsals", **FORM | {"source": number}
+    )
+    seen = re.search(r'name="seen" value="([^"]+)"', text)[1]
+    _, _, text = officer.send(f"{place}/publish", seen=seen, anyway="yes")
+    assert "Save the release" in text
+    [account] = accounts(tmp_path)
+    assert len(account.charges) == 1
+
+
+def test_rows_without_a_file_are_looked_at_again(tmp_path, monkeypatch):
+    """As those of a database's server, whose digest nobody can take."""
+    monkeypatch.setattr(Source, "files", lambda _source: ())
+    path = write_table(tmp_path / "stays.csv")
+    source = picked(asked_of([str(path)]))
+    chosen = Chosen(source=source.id, holder="north", dataset="+", new_name="patients")
+    errand = Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
+    rows = path.read_text("utf-8")
+    path.write_text(rows.replace("female", "male", 1), encoding="utf-8")
+    with pytest.raises(DeskError, match="has changed since"):
+        errand.finish(errand.binding)
+    assert accounts(tmp_path) == []
+    path.write_text(rows, encoding="utf-8")
+    assert errand.finish(errand.binding) == 1
+    assert errand.finish("whatever") == 1
+
+
+def test_a_table_that_changes_while_it_is_read_is_not_shown(tmp_path, monkeypatch):
+    path = write_table(tmp_path / "stays.csv")
+    source = picked(asked_of([str(path)]))
+    chosen = Chosen(source=source.id, holder="north", dataset="+", new_name="patients")
+
+    def meanwhile(*arguments):
+        path.write_text(path.read_text("utf-8") + "50,25,male,planned,3\n", encoding="utf-8")
+        return rehearsed_as_ever(*arguments)
+
+    rehearsed_as_ever = errand_module.rehearsed
+    monkeypatch.setattr(errand_module, "rehearsed", meanwhile)
+    with pytest.raises(DeskError, match="changed while it was read"):
+        Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
 
 
 def test_a_loud_rehearsal_needs_a_word(officer, tmp_path):
