@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.analyst.prior import Prior as Prior
     from tacit.analyst.typical import fix_scales as fix_scales
     from tacit.budget import Budget as Budget
+    from tacit.classifier import PrivateBayesianClassifier as PrivateBayesianClassifier
     from tacit.errors import TacitError as TacitError
     from tacit.estimator import PrivateBayesianRegression as PrivateBayesianRegression
     from tacit.holder.ledger import Ledger as Ledger
@@ -48,6 +49,7 @@ _HOMES = {
     "Ledger": "tacit.holder.ledger",
     "Posterior": "tacit.analyst.posterior.posterior",
     "Prior": "tacit.analyst.prior",
+    "PrivateBayesianClassifier": "tacit.classifier",
     "PrivateBayesianRegression": "tacit.estimator",
     "Rehearsal": "tacit.holder.rehearsal",
     "Release": "tacit.release.statistics",

@@ -11,6 +11,7 @@ from tacit.cli import (
     desk,
     doctor,
     effect,
+    exchange,
     federate,
     fit,
     follow,
@@ -45,6 +46,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
+app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)

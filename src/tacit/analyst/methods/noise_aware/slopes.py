@@ -61,12 +61,14 @@ class Slopes:
     @property
     def shares(self) -> Mapping[float, float]:
         """Values of ρ with their weights; a prior that somebody states is taken as it is."""
-        return self.by_spread if self.prior.by_spread else {1.0: 1.0}
+        return self.by_spread if self.prior.by_spread else dict.fromkeys(self.prior.widths, 1.0)
 
     def covariance(self, share: float) -> Array:
         """Prior covariance of θ at one ρ."""
         covariance: Array = self.prior.covariance.copy()
-        if self.prior.by_spread and len(self.spreads):
+        if not self.prior.by_spread and len(self.prior.widths) > 1:
+            covariance *= share
+        elif self.prior.by_spread and len(self.spreads):
             root = np.sqrt(self.spreads)
             slopes = (self.axes * (share * self.variance / root.sum() / root)) @ self.axes.T
             covariance[self.first :, self.first :] = slopes
