@@ -5,7 +5,7 @@ model probabilities are right as often as they say, and how long answers take.
 
 A run draws 20,000 rows of d columns split over J holders: an intercept, a binary feature a that
 goes with x1, correlated normal features x1, x2, …, and the product a:x1. The response is θ'x plus
-normal noise (sd 0.25 of a range of ±2), θ ~ N(0, 0.3²/max(1, p/3)); rows go through the real encoder
+normal noise (sd 0.25 of a range of ±2), θ ~ N(0, 0.3²/max(1, p/3)); rows go through the encoder
 and mechanism (seeded noise, δ = 1e-6), and everything is at its default. The truth of a question is
 that of the law of the rows, weighted as shrunk rows count: with G = E[α²xx'] (two million rows)
 the sub-model of columns s has coefficients G_ss⁻¹(Gθ)_s, which the columns left out go into.
