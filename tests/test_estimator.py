@@ -445,18 +445,15 @@ except tacit.TacitError as error:
     )
 
 
-# Groups.
-
-
-def test_rows_of_a_group_count_as_one_person():
-    x, y = rows(count=4000)
-    groups = np.arange(4000) % 1000
-    fitted = estimator().simulate(x, y, seeded(1), groups=groups)
-    assert fitted.release_.n == 1000
-    assert fitted.study_.person == "groups"
-    alone = estimator().simulate(x, y, seeded(1), groups=[f"id {k}" for k in range(4000)])
-    plain = estimator().simulate(x, y, seeded(1))
-    assert_allclose(alone.coef_, plain.coef_)
-    assert fitted.predict(x[:3]).shape == (3,)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        estimator().fit(x, y, groups=groups[1:])
+def test_visits_make_one_call_more_exact():
+    rng = np.random.default_rng(3)
+    x = rng.normal(50, 5, size=(3000, 2))
+    y = x @ [0.3, -0.2] + rng.normal(0, 1, 3000)
+    told = {"ranges": (0, 200), "response_range": (-100, 100)}
+    one = PrivateBayesianRegression(**told).simulate(x, y, rng)
+    six = PrivateBayesianRegression(**told, visits=6).simulate(x, y, rng)
+    widths = [np.ptp(each.posterior_.interval(0.9)[1]) for each in (one, six)]
+    assert widths[1] < widths[0] / 4
+    assert np.allclose(six.coef_, [0.3, -0.2], atol=0.1)
+    with pytest.raises(StudyError, match="replace-one"):
+        PrivateBayesianRegression(**told, visits=6, relation="add-remove").fit(x, y)

@@ -8,34 +8,40 @@ and its detail a line in the site's own log.
 import logging
 from pathlib import Path
 
-from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
+from tacit.errors import (
+    BudgetError,
+    LedgerError,
+    ReleaseError,
+    StudyError,
+    TableError,
+    TacitError,
+)
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
+from tacit.federation.client.sources import TooFewRowsError, table_at
 from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
-from tacit.federation.wire import Answer, Reason, Step
-from tacit.holder.division import persons_in
+from tacit.federation.wire import Answer, Reason, Step, Visit
 from tacit.holder.ledger import Ledger
-from tacit.holder.persons import batches_of
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
-from tacit.rows.sql import sql_table
-from tacit.rows.table import Batches, Table
+from tacit.holder.visits import check_question, visit_hash
+from tacit.release.question import Question
 from tacit.study import Study
 
 LOG = logging.getLogger("tacit.federation")
 
 
-class TooFewRowsError(TableError):
-    """The table has fewer rows, or persons, than the policy asks for."""
-
-
-def answer(asked: str | Step, policy: Policy) -> Answer:
-    """What this site says to a study's text, or to a round of a study's secure sum."""
+def answer(asked: str | Step | Visit, policy: Policy) -> Answer:
+    """What this site says to a study's text, a later visit, or a round of a secure sum."""
+    question = None
     try:
-        study = Study.from_toml(asked.study if isinstance(asked, Step) else asked)
-    except StudyError as error:
+        study = Study.from_toml(asked if isinstance(asked, str) else asked.study)
+        if isinstance(asked, Visit):
+            question = Question.from_json(asked.question)
+            check_question(study, question)
+    except (StudyError, ReleaseError) as error:
         return _refuse(Reason.UNREADABLE, error)
     if isinstance(asked, Step) != (study.secure_sum is not None):
         return _refuse(
@@ -44,7 +50,9 @@ def answer(asked: str | Step, policy: Policy) -> Answer:
     try:
         if objection := policy.objection(study):
             return _refuse(objection, f"study {study.name!r} ({study.hash})")
-        return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
+        if isinstance(asked, Step):
+            return _sum(study, asked, policy)
+        return _release(study, policy, question)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
 
@@ -59,9 +67,11 @@ _REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
 )
 
 
-def _release(study: Study, policy: Policy) -> Answer:
+def _release(study: Study, policy: Policy, question: Question | None) -> Answer:
+    """The release; of a later visit under the approval that the study has."""
     ledger = Ledger(policy.ledger)
-    if (stored := ledger.released(policy.dataset, study.hash)) is not None:
+    name = study.hash if question is None else visit_hash(study, question.visit)
+    if (stored := ledger.released(policy.dataset, name)) is not None:
         LOG.info(
             "study %r: the release that was published before is given again, at no cost", study.name
         )
@@ -71,11 +81,12 @@ def _release(study: Study, policy: Policy) -> Answer:
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
     release = publish(
         study,
-        _table(study, policy),
+        table_at(study, policy),
         holder=policy.holder,
         ledger=ledger,
         dataset=policy.dataset,
         key=policy.key,
+        question=question,
     )
     LOG.info("study %r: published; the charge is in %s", study.name, policy.ledger)
     return Answer("released", release=release.to_json())
@@ -92,7 +103,7 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
     def pay_and_mask(seal: Seal) -> str:
         ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-        return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
+        return publish_share(study, table_at(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
         name=policy.holder,
@@ -106,13 +117,6 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
     return Answer("released", release=document)
 
 
-def _table(study: Study, policy: Policy) -> Table:
-    source: object = list(policy.data)
-    if policy.query is not None:
-        source = sql_table(policy.data[0], policy.query)
-    return _counted(study, source, policy.least_rows)
-
-
 def _pending(study: Study, policy: Policy) -> Answer | None:
     """The answer as long as no person has approved."""
     decision = Requests(policy.requests).ask(study)
@@ -122,25 +126,6 @@ def _pending(study: Study, policy: Policy) -> Answer | None:
     if decision is None:
         return Answer("waiting", Reason.CROWDED)
     return _refuse(Reason.DECLINED, f"study {study.name!r}") if decision == "refused" else None
-
-
-def _counted(study: Study, source: object, least: int) -> Table:
-    """A source, refused at its end, before anything is paid, where it has too few rows or persons.
-
-    Persons are counted in a study of persons.
-    """
-
-    def batches(*_study: Study) -> Batches:
-        rows = 0
-        for batch in batches_of(study, source):
-            rows += batch.num_rows if study.person is None else persons_in(batch)
-            yield batch
-        if rows < least:
-            raise TooFewRowsError(
-                f"the table has fewer rows than least_rows = {least} of the policy"
-            )
-
-    return Table(batches, by_person=batches)
 
 
 def _refuse(reason: Reason, detail: object) -> Answer:

@@ -2,7 +2,7 @@
 
 from tacit.holder.dossier.blocks import Block, Chapter, Grid, Paragraph, Points, Section
 from tacit.holder.dossier.subject import Subject
-from tacit.page.numbers import exact, listed, number
+from tacit.page.numbers import number
 from tacit.study import Study, words
 
 PARTS = {
@@ -14,6 +14,13 @@ PARTS = {
     "eigenvalue": "the smallest eigenvalue of X'X",
 }
 """What is published, as a reader calls it."""
+
+
+DIVIDED = (
+    "The budget is divided, as said above, and each part has noise of its own. What is published "
+    "states it, number by number; the parts together keep the guarantee, since the squares of "
+    "their μ add up to that of the whole."
+)
 
 
 def algorithm(subject: Subject) -> Chapter:
@@ -49,33 +56,27 @@ def _leaves(study: Study) -> tuple[Block, ...]:
 
 
 def _inputs(study: Study) -> tuple[Block, ...]:
-    response = study.response
-    lines = [(response.name, "response", _interval(response.range))]
-    for feature in study.features:
-        if feature.range is not None:
-            lines.append((feature.name, "number", _interval(feature.range)))
-        else:
-            lines.append((feature.name, "one of", listed(list(feature.all_levels), "or")))
     return (
         Paragraph(
             "Ranges and levels were agreed on before anybody looked at the rows. A value outside "
             "its range is set to the nearer end; none of these bounds is ever read off the data."
         ),
-        Grid("Columns that a holder's table must have", ("column", "kind", "values"), tuple(lines)),
+        Grid(
+            "Columns that a holder's table must have",
+            ("column", "kind", "values"),
+            words.inputs(study),
+        ),
     )
-
-
-def _interval(bounds: tuple[float, float]) -> str:
-    return f"{exact(bounds[0])} to {exact(bounds[1])}"
 
 
 def _sensitivity(study: Study) -> tuple[Block, ...]:
     mechanism = study.mechanism()
+    of_what = "the sums of a first answer" if is_divided(study) else "the weighted sums"
     return (
         Paragraph(
             f"An encoded row is no longer than {study.row_radius:.4g} and its response no larger "
             f"than {study.response_bound:.4g}: {words.shrinking(study)}. So "
-            f"{words.neighbours(study)} moves the weighted sums by at most "
+            f"{words.neighbours(study)} moves {of_what} by at most "
             f"Δ = {mechanism.sensitivity:.6g} in Euclidean norm."
         ),
         Paragraph(
@@ -87,7 +88,14 @@ def _sensitivity(study: Study) -> tuple[Block, ...]:
     )
 
 
+def is_divided(study: Study) -> bool:
+    """Whether the budget is spent in several parts, each with noise of its own."""
+    return study.scales_share is not None or study.visit_count > 1
+
+
 def _noise(study: Study) -> tuple[Block, ...]:
+    if is_divided(study):
+        return (Paragraph(DIVIDED),)
     mechanism = study.mechanism()
     lines = tuple((PARTS[part], number(sd)) for part, sd in mechanism.noise.by_part().items())
     return (
