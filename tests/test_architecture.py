@@ -40,8 +40,9 @@ MAY_IMPORT = {
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},
-    "holder": DOCUMENTS | {"rows", "holder", "page"},
-    "analyst": DOCUMENTS | {"rows", "analyst", "page"},
+    "visits": DOCUMENTS | {"visits"},
+    "holder": DOCUMENTS | {"rows", "holder", "page", "visits"},
+    "analyst": DOCUMENTS | {"rows", "analyst", "page", "visits"},
 }
 OUTSIDE = {
     *("os", "io", "sys", "pathlib", "sqlite3", "socket", "ssl", "http", "urllib", "subprocess"),

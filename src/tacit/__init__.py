@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.analyst.collection import Collection as Collection
     from tacit.analyst.collection import collect as collect
+    from tacit.analyst.comparison.compare import compare as compare
+    from tacit.analyst.comparison.compare import select as select
     from tacit.analyst.fit import fit as fit
     from tacit.analyst.follow import Follower as Follower
     from tacit.analyst.methods.method import Settings as Settings
@@ -61,12 +63,14 @@ _HOMES = {
     "TacitError": "tacit.errors",
     "Term": "tacit.study.terms",
     "collect": "tacit.analyst.collection",
+    "compare": "tacit.analyst.comparison.compare",
     "fit": "tacit.analyst.fit",
     "fix_scales": "tacit.analyst.typical",
     "forecast": "tacit.plan",
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
     "rehearse": "tacit.holder.publish",
+    "select": "tacit.analyst.comparison.compare",
     "simulate": "tacit.simulation",
     "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream.publish",

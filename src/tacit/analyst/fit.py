@@ -109,6 +109,8 @@ def _posterior(
     evidence = of_columns(source.evidence, kept.places)
     prior = prior_of_columns(source.prior, kept.places)
     settings = source.settings
+    frame = evidence.frame
+    prior = prior if frame is None else frame.prior(prior)
     infer = partial(_outcome, method, prior=prior, settings=settings)
     family = None
     own: tuple[str, ...] = ()
@@ -116,6 +118,10 @@ def _posterior(
         outcome = infer(evidence, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
+        if frame is not None:
+            raise MethodError(
+                "a family is fitted from studies of one visit: state visits = 1 in the study"
+            )
         fitted = fit_family(
             source.family,
             Question(study=kept.study, agreed=study, evidence=evidence, prior=prior),
@@ -126,8 +132,13 @@ def _posterior(
         evidence = fitted.evidence
         family = fitted.family
         own = fitted.cautions
-    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *own]
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
+    pooled = None if apart else pool(evidence, prior, outcome)
+    if frame is not None:
+        outcome = frame.outcome(outcome)
+        evidence = frame.evidence(evidence)
+        pooled = None if pooled is None else frame.pooled(pooled)
+    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *own]
     return Posterior(
         study=study,
         method=method.name,
@@ -138,7 +149,7 @@ def _posterior(
         warmup=settings.warmup,
         options=_options(method, source, kept),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if apart else pool(evidence, prior, outcome),
+        pooled=pooled,
         question=kept.study if kept.left_out else None,
         source=source,
         family=family,

@@ -52,6 +52,8 @@ class Facts:
     errors: Array  # (J, d, d): Cov(z_j | X_j) over ρ_jσ²; S̄_j unless a family says otherwise
     ratios: Array  # (J,): ρ_j
     slopes: Slopes
+    axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
+    back: Array  # (d, d): its inverse
 
 
 def facts_of(evidence: Evidence, prior: Prior) -> Facts:
@@ -61,6 +63,11 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
     sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
     size = np.einsum("jaa->j", sampling) / evidence.d
     rounding = 1e-12 * (1 + size) ** 2  # exact statistics have no noise
+    axes = posterior.basis
+    back = posterior.basis.T
+    if evidence.frame is not None:
+        axes = evidence.frame.map @ posterior.basis
+        back = np.linalg.inv(axes).astype(float)
     return Facts(
         grams=posterior,
         moments=evidence.moments @ posterior.basis,
@@ -69,6 +76,8 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
         errors=_errors(evidence, posterior.basis, sampling),
         ratios=np.ones(evidence.holders),
         slopes=slopes_of(evidence, posterior, prior),
+        axes=axes,
+        back=back,
     )
 
 
@@ -121,7 +130,8 @@ class Model:
     def solve(self, noise_variance: float) -> Solution:
         """The Gaussian at a σ², with E[θθ'] as it is."""
         d = len(self.mean)
-        between = (self.basis.T * self.spread) @ self.basis
+        back = self.facts.back
+        between = (back * self.spread) @ back.T
         root, design = self._whitened(noise_variance, between)
         flat = design.reshape(-1, 2 * d + 1)
         normal = flat.T @ flat
