@@ -338,12 +338,12 @@ print(json.dumps(model.predict_proba(data["new"])[:, 1].tolist()))
 """
 
 
-def rival(python: str, epsilon: float, run_number: int, **arrays: np.ndarray) -> np.ndarray:
+def rival(python: Path, epsilon: float, run_number: int, **arrays: np.ndarray) -> np.ndarray:
     """Probabilities by diffprivlib's logistic regression, in a Python of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npz"
         np.savez(path, **arrays)  # type: ignore[arg-type]
-        words = [python, "-c", RIVAL, str(path), str(epsilon), str(run_number)]
+        words = [str(python), "-c", RIVAL, str(path), str(epsilon), str(run_number)]
         done = subprocess.run(words, check=True, capture_output=True, text=True)
     return np.array(json.loads(done.stdout))
 
@@ -399,13 +399,13 @@ class Task:
         means: np.ndarray = posterior.predict(new)["mean"].to_numpy()
         return means
 
-    def theirs(self, epsilon: float, number: int, *, python: str) -> np.ndarray:
+    def theirs(self, epsilon: float, number: int, *, python: Path) -> np.ndarray:
         cut = self.cut
         rows = {"x": self.x[:cut], "y": self.y[:cut], "new": self.x[cut:]}
         return rival(python, epsilon, number, **rows)
 
 
-def public(bench: Bench, path: Path, runs: int, python: str | None) -> None:
+def public(bench: Bench, path: Path, runs: int, python: Path | None) -> None:
     """Log-loss on the last fifth of a public table whose response is above its median or not."""
     task = Task.of(path)
     cut = task.cut
@@ -433,7 +433,7 @@ def main() -> None:
     bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
     bench.option("--processes", type=int, default=1, help="cells are run in so many")
     bench.option("--data", type=Path, help="a public table: a CSV file, response last")
-    bench.option("--diffprivlib", help="a Python that has diffprivlib, to compare with")
+    bench.option("--diffprivlib", type=Path, help="a Python that has diffprivlib, to compare with")
     options = bench.options()
     if options.data is not None:
         runs = 1 if options.quick else max(1, round(5 * options.runs))

@@ -125,6 +125,11 @@ def _check_same(posteriors: tuple[Posterior, ...]) -> None:
                 "a posterior does not hold the statistics that it was inferred from: fit it again "
                 "from the releases"
             )
+        if posterior.family is not None:
+            raise PosteriorError(
+                "models of a family are not compared: fit them without family to compare the "
+                "straight lines, which leave the same columns out"
+            )
         if posterior.source.holders == "separate":
             raise PosteriorError("models are compared over all holders together, not separate ones")
         if posterior.study.hash != first.study.hash or _releases(posterior) != _releases(first):

@@ -20,6 +20,7 @@ from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.question import Case, Question, Value, read
 from tacit.analyst.posterior.reading import mean_row, spread_of
 from tacit.analyst.posterior.text_table import text_table
+from tacit.analyst.posterior.units import Units
 from tacit.errors import PosteriorError
 from tacit.study.terms import Part, Product
 from tacit.study.transforms import FUNCTIONS
@@ -126,8 +127,15 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
     tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
     outcome = posterior.outcome
     if not weights[:, 1:].any():
-        matrix = unit * weights[:, 0][None]
-        shift = np.array([offset])
+        asked = Units(
+            names=(question.text,),
+            matrix=unit * weights[:, 0][None],
+            offset=np.array([offset]),
+            response=unit,
+        )
+        to = posterior.linked(asked)
+        matrix = to.matrix
+        shift = to.offset
         low, high = outcome.quantiles(tails, matrix, shift)[0]
         return Effect(
             question=question.text,
@@ -138,7 +146,7 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
             positive=float(outcome.positive(matrix, shift)[0]),
         )
     rng = np.random.default_rng(0)
-    theta, _ = outcome.sample(DRAWS, rng)
+    theta = posterior.sample(DRAWS, rng, "scaled")
     draws = offset + unit * np.sum((theta @ weights) * _mean_rows(posterior, rng), axis=1)
     low, high = np.quantile(draws, tails)
     return Effect(
