@@ -16,9 +16,7 @@ Loss: share of what logistic regression on the same rows gains in log-loss over 
 is lost, on fresh rows, at ε = 1. Bias: mean of β̂'Vβ/β'Vβ − 1 over runs at ε = 100, V the
 covariance of features; and the largest mean error of a slope over the root mean square of slopes.
 Coverage: share of slopes whose 90 % interval holds the truth, that is of odds ratios. Times: a fit
-at d = 20 with ten holders. Table: a public table of numbers, response last and thresholded at its
-median, against logistic regression without privacy and, given a Python that has it, diffprivlib's;
-`typical` states mean ± √3 sd of each feature as its typical interval, as a first stage would.
+at d = 20 with ten holders. A public table: `families_table.py`.
 
 Bars (--check): at ε = 1, J = 1 and rates of 20 to 80 % at most 0.5 % lost on `normal` and 1.5 % on
 `skewed`, `binary` and `mixed`; slopes within 3 % at ε = 100; coverage of every cell 87 to 93 % for
@@ -26,21 +24,15 @@ rates of 5 to 95 %, of probit and Poisson too (missed when its 99 % limits leave
 cell in a hundred that is at the band's edge); a fit under a second of one core's time.
 
     python benchmarks/families.py [--quick] [--check] [--runs 1.0] [--processes 1]
-    python benchmarks/families.py --data TABLE.csv.gz [--diffprivlib PYTHON]
-        [--out benchmarks/results/families-public.json]
 """
 
 import itertools
-import json
 import math
-import subprocess
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 from frame import Bench
@@ -322,123 +314,11 @@ def timed(bench: Bench) -> None:
     bench.bar("releases and fit at d = 20, J = 10 under a second", met=min(seconds) < MOST_SECONDS)
 
 
-# A public table.
-
-RIVAL = """
-import json, sys, warnings
-import numpy as np
-from diffprivlib.models import LogisticRegression
-warnings.simplefilter("ignore")
-data = np.load(sys.argv[1])
-norm = float(np.sqrt((data["x"] ** 2).sum(axis=1)).max())
-seed = int(sys.argv[3])
-model = LogisticRegression(epsilon=float(sys.argv[2]), data_norm=norm, random_state=seed)
-model.fit(data["x"], data["y"])
-print(json.dumps(model.predict_proba(data["new"])[:, 1].tolist()))
-"""
-
-
-def rival(python: Path, epsilon: float, run_number: int, **arrays: np.ndarray) -> np.ndarray:
-    """Probabilities by diffprivlib's logistic regression, in a Python of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.npz"
-        np.savez(path, **arrays)  # type: ignore[arg-type]
-        words = [str(python), "-c", RIVAL, str(path), str(epsilon), str(run_number)]
-        done = subprocess.run(words, check=True, capture_output=True, text=True)
-    return np.array(json.loads(done.stdout))
-
-
-@dataclass(frozen=True)
-class Task:
-    """A public table: features mapped to [−1, 1] by range, answers, and where tests begin."""
-
-    name: str
-    x: np.ndarray
-    y: np.ndarray
-    cut: int
-
-    @classmethod
-    def of(cls, path: Path) -> "Task":
-        numbers = np.loadtxt(path, delimiter=",")
-        numbers = numbers[:, [k for k in range(numbers.shape[1]) if np.ptp(numbers[:, k]) > 0]]
-        y = (numbers[:, -1] > np.median(numbers[:, -1])) * 1.0
-        x = 2 * (numbers[:, :-1] - numbers.min(axis=0)[:-1]) / np.ptp(numbers, axis=0)[:-1] - 1
-        return cls(name=path.name.split(".")[0], x=x, y=y, cut=len(x) * 4 // 5)
-
-    @property
-    def names(self) -> list[str]:
-        return [f"x{k}" for k in range(self.x.shape[1])]
-
-    def study(self, epsilon: float, *, typical: bool) -> Study:
-        middle = self.x.mean(axis=0)
-        reach = math.sqrt(3) * self.x.std(axis=0)
-        ends = np.clip([middle - reach, middle + reach], -1, 1).T.tolist()
-        features: list[dict[str, object]] = [
-            {"name": name, "range": [-1, 1]} | ({"typical": pair} if typical else {})
-            for name, pair in zip(self.names, ends, strict=True)
-        ]
-        return Study.from_document(
-            {
-                "name": self.name,
-                "epsilon": epsilon,
-                "delta": 1e-6,
-                "planned_rows": [self.cut],
-                "response": {"name": "y", "range": [0, 1]},
-                "features": features,
-            }
-        )
-
-    def ours(self, epsilon: float, number: int, *, typical: bool) -> np.ndarray:
-        """Probabilities of the test rows."""
-        study = self.study(epsilon, typical=typical)
-        rows = np.column_stack([self.x, self.y])[: self.cut]
-        table = dict(zip([*self.names, "y"], rows.T, strict=True))
-        release = simulate(study, table, np.random.default_rng(number), holder="a")
-        posterior = fit(collect([release], allow_simulated=True), family="logistic")
-        new = dict(zip(self.names, self.x[self.cut :].T, strict=True))
-        means: np.ndarray = posterior.predict(new)["mean"].to_numpy()
-        return means
-
-    def theirs(self, epsilon: float, number: int, *, python: Path) -> np.ndarray:
-        cut = self.cut
-        rows = {"x": self.x[:cut], "y": self.y[:cut], "new": self.x[cut:]}
-        return rival(python, epsilon, number, **rows)
-
-
-def public(bench: Bench, path: Path, runs: int, python: Path | None) -> None:
-    """Log-loss on the last fifth of a public table whose response is above its median or not."""
-    task = Task.of(path)
-    cut = task.cut
-    link = LINKS["logistic"]
-    design = np.column_stack([np.ones(len(task.x)), task.x])
-    exact = link.mean(design[cut:] @ regression(link, design[:cut], task.y[:cut]))
-    best = loss(link, task.y[cut:], exact)
-    base = loss(link, task.y[cut:], np.full(len(task.y) - cut, task.y[:cut].mean()))
-    ways = {
-        "tacit": partial(task.ours, typical=False),
-        "tacit, typical": partial(task.ours, typical=True),
-    }
-    if python is not None:
-        ways["diffprivlib"] = partial(task.theirs, python=python)
-    table = bench.table("public", {"way": "<16", "ε": "g", "loss": ".4f", "% lost": ".1f"})
-    for epsilon, (name, way) in itertools.product((0.3, 1.0, 3.0, 10.0, 100.0), ways.items()):
-        losses = [loss(link, task.y[cut:], way(epsilon, number)) for number in range(runs)]
-        middle = float(np.median(losses))
-        table.row(name, epsilon, middle, 100 * (middle - best) / (base - best))
-    bench.say(f"{task.name}: without privacy {best:.4f}, the rate alone {base:.4f}")
-
-
 def main() -> None:
     bench = Bench(__doc__, quick="few runs of rates 5 and 50 %")
     bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
     bench.option("--processes", type=int, default=1, help="cells are run in so many")
-    bench.option("--data", type=Path, help="a public table: a CSV file, response last")
-    bench.option("--diffprivlib", type=Path, help="a Python that has diffprivlib, to compare with")
     options = bench.options()
-    if options.data is not None:
-        runs = 1 if options.quick else max(1, round(5 * options.runs))
-        public(bench, options.data, runs, options.diffprivlib)
-        bench.finish()
     timed(bench)
     runs = max(4, round((4 if options.quick else 200) * options.runs))
     measure(bench, runs, options.processes, quick=options.quick)

@@ -383,7 +383,7 @@ def test_effects_are_on_the_scale_of_the_family(logistic: Posterior) -> None:
     [told] = effects(logistic, ["x0: 2 - 1"]).rows
     assert_allclose(told.mean, logistic.mean()[1])
     assert_allclose([told.low, told.high], logistic.interval()[1])
-    with pytest.raises(PosteriorError, match="models of a family"):
+    with pytest.raises(PosteriorError, match="compared as straight lines"):
         compare(logistic, logistic)
 
 
