@@ -224,6 +224,31 @@ def test_a_logit_normal_law_has_the_moments_asked_for(mean: float, share: float)
     assert_allclose([first, second], [mean, variance], rtol=5e-3)
 
 
+def test_without_features_the_rate_is_told() -> None:
+    rng = np.random.default_rng(12)
+    study = study_of([], epsilon=5.0)
+    table: Rows = {"y": (rng.random(5000) < 0.2) * 1.0}
+    release = simulate(study, table, rng, holder="a")
+    posterior = fit(collect([release], allow_simulated=True), family="logistic")
+    assert_allclose(expit(posterior.mean()), [0.2], atol=0.03)
+
+
+def test_a_level_that_nobody_has_is_no_traceback() -> None:
+    """Without noise nothing hides that its column is 0; a release's noise does."""
+    rng = np.random.default_rng(13)
+    features = [NORMAL[0], {"name": "x1", "levels": ["a", "b", "c"]}]
+    table, x = drawn(features, rng, 3000)
+    table["x1"] = np.where(table["x1"] == "c", "b", table["x1"])
+    table["y"] = (rng.random(len(x)) < 0.3) * 1.0
+    study = study_of(features)
+    release = simulate(study, table, rng, holder="a")
+    posterior = fit(collect([release], allow_simulated=True), family="logistic")
+    low, high = posterior.interval()[3]
+    assert high - low > 2
+    with pytest.raises(MethodError, match="hardly varies"):
+        told(study, table, "logistic")
+
+
 # Intervals.
 
 
