@@ -60,7 +60,7 @@ def fit_family(
     except np.linalg.LinAlgError:
         raise MethodError(
             f"family: {name} cannot be computed with these releases: a column hardly varies, or "
-            "their numbers are too far apart in size; leave it out by --without"
+            "their numbers are too far apart in size; leave the column out (without)"
         ) from None
 
 
