@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
-from tacit.study.visits import has_places
+from tacit.study.visits import advised, has_places
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "missing": missing(study),
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
-        "visits": visits(study) if study.visit_count > 1 else None,
+        "visits": visits(study),
         "sum": secure_sum(study) if study.secure_sum is not None else None,
         "guarantee": guarantee(study),
     }
@@ -68,8 +68,15 @@ def guarantee(study: Study) -> str:
     )
 
 
-def visits(study: Study) -> str:
-    """What is asked of the same rows, one question after the other, and how that is paid."""
+def visits(study: Study) -> str | None:
+    """What is asked of the same rows, one question after the other, and how that is paid.
+
+    Of one visit only where the planned rows would carry more.
+    """
+    if study.visit_count == 1:
+        many = advised(study)
+        advice = f"1; the planned rows, epsilon and columns suit visits = {many}, which tell more"
+        return advice if many > 1 and study.visits is None else None
     shares = shares_of(study.visit_count)
     asked = ["where values lie"] if has_places(study) else []
     asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
