@@ -233,6 +233,8 @@ OTHER_STUDIES = [
     (["features"], DOCUMENT["features"][:2]),
     (["person"], "patient"),
     (["person"], "visit"),
+    (["weight"], {"column": "w", "most": 5.0}),
+    (["weight"], {"column": "w", "most": 6.0}),
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
     (["planned_rows"], [1000, 1000]),

@@ -73,6 +73,12 @@ Spread = Annotated[
         "feature range. [default: holders are alike]",
     ),
 ]
+PerPerson = Annotated[
+    float,
+    typer.Option(
+        help="Rows that a person has on average, in a study with a person: so many count as one."
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
@@ -87,6 +93,7 @@ def plan(
     r_squared: Explained = None,
     fill: Fill = None,
     spread: Spread = None,
+    rows_per_person: PerPerson = 1.0,
     family: Family = None,
     rate: Rate = None,
     picture: Picture = None,
@@ -99,13 +106,18 @@ def plan(
 
     Example: `tacit plan study.toml --rows 12000,8000,5000 --epsilon 0.5,1,2 --width 0.1`
     """
-    from tacit.plan import Guess, epsilon_for, forecast
+    from tacit.plan import Guess, epsilon_for, forecast, persons_of
     from tacit.study import Study
 
     agreement = Study.load(study)
     holders = list(agreement.planned_rows)
     if rows is not None:
-        holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+        counts = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+        holders = persons_of(agreement, counts, rows_per_person)
+    elif rows_per_person != 1:
+        raise StudyError(
+            "--rows-per-person goes with --rows: planned_rows of a study with a person are persons"
+        )
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]

@@ -29,6 +29,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "columns": f"d = {study.d}: {', '.join(study.columns)}",
         "rows": shrinking(study),
         "person": person(study),
+        "weight": None if study.weight is None else weighting(study),
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
         "count": count(study),
@@ -131,6 +132,11 @@ def unit(study: Study) -> str:
     )
 
 
+def counted(study: Study) -> str:
+    """What n is the number of."""
+    return "rows" if study.person is None else "persons"
+
+
 def person(study: Study) -> str:
     """What a person is, and what its rows count for."""
     if study.person is None:
@@ -145,6 +151,16 @@ def person(study: Study) -> str:
     return (
         f"all rows with the same {study.person!r} are one person, and count together as one row: "
         f"each is divided by the root of their number; {unknown}"
+    )
+
+
+def weighting(study: Study) -> str:
+    """What survey weights do."""
+    if study.weight is None:
+        return ""
+    return (
+        f"a row counts by its {study.weight.column!r}: one of {study.weight.most:g} or more for a "
+        "whole row, any other for so much less"
     )
 
 
