@@ -231,6 +231,7 @@ OTHER_STUDIES = [
     (["features"], DOCUMENT["features"][:2]),
     (["person"], "patient"),
     (["person"], "visit"),
+    (["responses"], ["days", "age"]),
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
     (["planned_rows"], [1000, 1000]),

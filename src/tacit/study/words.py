@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr
 
+from tacit.privacy.gaussian import EPSILON_RANGE, split
 from tacit.study import Study
+from tacit.study.form import ReleaseForm
+from tacit.study.submodel import submodel
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
     sentences = {
         "columns": f"d = {study.d}: {', '.join(study.columns)}",
         "rows": shrinking(study),
+        "responses": responses(study) if study.responses else None,
         "person": person(study),
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
@@ -35,6 +39,28 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "guarantee": guarantee(study),
     }
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def responses(study: Study) -> str:
+    """What one release serves, and what that costs against a study for each response."""
+    count = len(study.responses)
+    sentence = f"one release serves {', '.join(study.responses)}"
+    share = split(study.epsilon, study.delta, 1 / count)[0]
+    if share < EPSILON_RANGE[0]:
+        return sentence
+    joint = study.mechanism().noise
+    parts = []
+    for name in study.responses:
+        alone = submodel(study, response=name).study.model_copy(update={"release": ReleaseForm()})
+        noise = alone.mechanism(share).noise
+        is_first = name == study.response.name
+        moment = joint.xty if is_first else joint.xtx_off_diagonal
+        ratios = (joint.xtx_diagonal / noise.xtx_diagonal, moment / noise.xty)
+        parts.append(f"{name}: {ratios[0]:.3g} times on X'X, {ratios[1]:.3g} times on X'y")
+    return (
+        f"{sentence}; no row is shrunk, so that none counts by its response. Noise against {count} "
+        f"studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
+    )
 
 
 def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
