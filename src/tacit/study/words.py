@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from tacit.privacy.gaussian import EPSILON_RANGE, split
+from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
 from tacit.study.submodel import submodel
+from tacit.study.visits import has_places
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "missing": missing(study),
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
+        "visits": visits(study) if study.visit_count > 1 else None,
         "sum": secure_sum(study) if study.secure_sum is not None else None,
         "guarantee": guarantee(study),
     }
@@ -43,9 +46,9 @@ def facts(study: Study) -> tuple[Fact, ...]:
 
 def responses(study: Study) -> str:
     """What one release serves, and what that costs against a study for each response."""
-    count = len(study.responses)
+    number = len(study.responses)
     sentence = f"one release serves {', '.join(study.responses)}"
-    share = split(study.epsilon, study.delta, 1 / count)[0]
+    share = split(study.epsilon, study.delta, 1 / number)[0]
     if share < EPSILON_RANGE[0]:
         return sentence
     joint = study.mechanism().noise
@@ -58,7 +61,7 @@ def responses(study: Study) -> str:
         ratios = (joint.xtx_diagonal / noise.xtx_diagonal, moment / noise.xty)
         parts.append(f"{name}: {ratios[0]:.3g} times on X'X, {ratios[1]:.3g} times on X'y")
     return (
-        f"{sentence}; no row is shrunk, so that none counts by its response. Noise against {count} "
+        f"{sentence}; no row is shrunk, so that none counts by its response. Noise against {number} "
         f"studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
     )
 
@@ -88,6 +91,19 @@ def guarantee(study: Study) -> str:
         f"epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {neighbours(study)} "
         f"(mu = {mechanism.mu:.4g}); sensitivity {mechanism.sensitivity:.4g}, "
         f"noise multiplier {mechanism.multiplier:.4g}"
+    )
+
+
+def visits(study: Study) -> str:
+    """What is asked of the same rows, one question after the other, and how that is paid."""
+    shares = shares_of(study.visit_count)
+    asked = ["where values lie"] if has_places(study) else []
+    asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
+    parts = [f"{what} ({share:.0%})" for what, share in zip(asked, shares, strict=True)]
+    alone = "all in one message" if len(study.planned_rows) == 1 else "each a message of its own"
+    return (
+        f"{len(shares)} to the same rows, {alone}, which together spend the budget once: "
+        + ", ".join(parts)
     )
 
 
