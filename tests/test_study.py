@@ -235,6 +235,7 @@ OTHER_STUDIES = [
     (["person"], "visit"),
     (["weight"], {"column": "w", "most": 5.0}),
     (["weight"], {"column": "w", "most": 6.0}),
+    (["responses"], ["days", "age"]),
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
     (["planned_rows"], [1000, 1000]),

@@ -73,6 +73,9 @@ class Study(Record):
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
     visits: Annotated[int, Field(ge=1, le=MOST_VISITS)] | None = None
+    responses: Annotated[
+        tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -173,8 +176,11 @@ class Study(Record):
         """R: longer rows are shrunk to it.
 
         Default: what planned rows can afford or, where none are planned, a share of the usual row,
-        and 1 at least with an intercept.
+        and 1 at least with an intercept. A study of several responses shrinks none: a row must not
+        count by its response.
         """
+        if self.responses:
+            return self.longest_row
         radius = self.release.row_radius
         if radius is None and self.planned_rows:
             radius = affordable_radius(self)
@@ -358,6 +364,8 @@ class Study(Record):
             del document["planned_rows"]
         if self.visit_count == 1:
             del document["visits"]
+        if not self.responses:
+            del document["responses"]
         if self.person is None:
             del document["person"]
             del document["missing_person"]
