@@ -44,7 +44,7 @@ Fill = Annotated[
         min=0.01,
         max=1,
         help="Guess: share of their (typical) ranges that features fill. "
-        "[default: about half of a range, all of a typical one, and a band]",
+        "[default: three quarters of a range, all of a typical one, and a band]",
     ),
 ]
 Spread = Annotated[
@@ -137,7 +137,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
 
 def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list[str]:
     """What the table below rests on."""
-    filled = "about half of their ranges, or all of their typical intervals"
+    filled = "three quarters of their ranges, or all of their typical intervals"
     if fill is not None:
         filled = f"{fill:g} of their (typical) ranges"
     lines = [
@@ -145,7 +145,7 @@ def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list
         f"guessed: R² {r_squared:g}, and that features fill {filled}",
     ]
     if fill is None:
-        lines.append("         (between: all of them, and a quarter)")
+        lines.append("         (between: all of them, and a quarter with responses spread wider)")
     if spread is not None:
         lines.append(f"         and that slopes differ between holders with sd {spread:g}")
     return lines
