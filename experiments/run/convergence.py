@@ -31,8 +31,12 @@ def converged(folder: Path, settings: RealSettings) -> list[Part]:
 
 
 def diagnosed(draws: np.ndarray) -> dict[str, np.ndarray]:
-    """Worst R-hat and least effective size over coefficients, of every chain, (chains,)."""
-    mixed = [mixing(chain[None].astype(float)) for chain in draws]
+    """Worst R-hat and least effective size over coefficients, of every chain, (chains,).
+
+    A chain's two halves are taken for two chains.
+    """
+    halves = draws.astype(float).reshape(len(draws), 2, -1, draws.shape[-1])
+    mixed = [mixing(chain) for chain in halves]
     return {
         "rhat": np.array([float(each.rhat.max()) for each in mixed]),
         "effective": np.array([float(each.bulk.min()) for each in mixed]),

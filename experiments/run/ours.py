@@ -3,9 +3,9 @@
 Its default release, replace-one, and its default method, noise-aware.
 
 The study declares every column within ± its largest value, typical in ±√3 standard deviations (the
-interval of a uniform law of that variance), no intercept, and leaves the rest at its default. Those
-numbers are as public here as the paper's bounds are: in a real study they come from knowledge of
-the columns, or are bought with budget.
+interval of a uniform law of that variance), no intercept, every holder's number of rows as planned,
+and leaves the rest at its default. Those numbers are as public here as the paper's bounds are: in a
+real study they come from knowledge of the columns, or are bought with budget.
 """
 
 import math
@@ -27,10 +27,8 @@ from tacit.study import Study
 Array = NDArray[np.float64]
 
 
-def default_study(
-    x: Array, response: float, epsilon: float, delta: float, relation: str = "replace-one"
-) -> Study:
-    """The study for rows x and responses within ±`response`; ε is the largest that is asked for."""
+def default_study(x: Array, response: float, holders: int, epsilon: float, delta: float) -> Study:
+    """The study for rows x, dealt to so many holders, and responses within ±`response`."""
     features = []
     for k, column in enumerate(x.T):
         most = float(np.abs(column).max())
@@ -39,10 +37,10 @@ def default_study(
     return Study.from_document(
         {
             "name": "paper",
-            "relation": relation,
             "epsilon": epsilon,
             "delta": delta,
             "intercept": False,
+            "planned_rows": [len(part) for part in np.array_split(x, holders)],
             "response": {"name": "y", "range": [-response, response]},
             "features": features,
         }
@@ -58,15 +56,12 @@ def statistics_by_holder(study: Study, x: Array, y: Array, holders: int) -> list
 
 
 def collection_of(
-    study: Study,
-    statistics: Sequence[Statistics],
-    rng: np.random.Generator,
-    epsilon: float | None = None,
+    study: Study, statistics: Sequence[Statistics], rng: np.random.Generator
 ) -> Collection:
-    """Simulated releases at ε, or at the study's."""
+    """Simulated releases."""
     noise = seeded(rng)
     releases = [
-        privatise(study, part, Purpose(f"h{k}", "simulated", epsilon), noise)
+        privatise(study, part, Purpose(f"h{k}", "simulated"), noise)
         for k, part in enumerate(statistics)
     ]
     return collect(releases, allow_simulated=True)

@@ -194,7 +194,7 @@ def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]
         statistics_by_holder,
     )
 
-    study = default_study(rows.x, 1.0, *budget_of(settings, rows))
+    study = default_study(rows.x, 1.0, holders, *budget_of(settings, rows))
     statistics = statistics_by_holder(study, rows.x, rows.y, holders)
     generators = (
         np.random.default_rng([settings.seed, run, holders, 1]) for run in range(settings.runs)

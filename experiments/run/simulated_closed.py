@@ -162,11 +162,12 @@ def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
     for run in range(settings.runs):
         which = 0 if settings.one_data_set else run
         x, y, _ = simulated_rows(settings.seed, d, which, settings.rows)
-        study = default_study(x, float(np.abs(y).max()), max(settings.epsilons), 1 / settings.rows)
-        statistics = statistics_by_holder(study, x, y, holders)
         for epsilon in settings.epsilons:
+            largest = float(np.abs(y).max())
+            study = default_study(x, largest, holders, epsilon, 1 / settings.rows)
+            statistics = statistics_by_holder(study, x, y, holders)
             rng = np.random.default_rng([settings.seed, d, run, holders, 2])
-            posterior = posterior_of(collection_of(study, statistics, rng, epsilon))
+            posterior = posterior_of(collection_of(study, statistics, rng))
             draws = posterior.sample(KEPT, rng)[
                 :, -d:
             ]  # an implied intercept, where there is one, comes first

@@ -42,7 +42,7 @@ def simulated(
         )
     tables += [
         bare_table(columns, settings),
-        ratio_table(means(columns, KEYS, "prediction"), settings),
+        *(ratio_table(columns, metric, settings) for metric in METRICS),
         *([] if times is None else [times_table(times)]),
     ]
     return Report(tables, pictures)
@@ -131,30 +131,47 @@ def simulated_table(columns: Columns, calibration: str, settings: Settings) -> T
     )
 
 
-def ratio_table(found: Mapping[tuple[Any, ...], Mean], settings: Settings) -> Table:
-    """The best of the paper's methods over ours, at the same promise."""
+WORSE = 0.95
+"""A ratio below which ours is worse by more than a twentieth."""
+
+
+def ratio_table(columns: Columns, metric: str, settings: Settings) -> Table:
+    """The best of the paper's methods over ours, at the same promise: of means, and of medians."""
+    average = {key: mean.value for key, mean in means(columns, KEYS, metric).items()}
+    middle = medians(columns, KEYS, metric)
     rows = []
+    every: list[list[float]] = []
     for d, holders in product(settings.columns, settings.holders):
         cells = []
         for epsilon in settings.epsilons:
-            theirs = [
-                found[key].value
-                for method in METHODS
-                if (key := (method, "honest", d, holders, epsilon)) in found
-            ]
-            ours = found.get((OURS, "honest", d, holders, epsilon))
-            cells.append("–" if ours is None else f"{min(theirs) / ours.value:.1f}")
+            place = "honest", d, holders, epsilon
+            if (OURS, *place) not in average:
+                cells.append("–")
+                continue
+            both = [advantage(found, place) for found in (average, middle)]
+            every.append(both)
+            cells.append("{:.1f} ({:.1f})".format(*both))
         rows.append([str(d), str(holders), *cells])
+    behind = [sum(ratio < WORSE for ratio in kind) for kind in zip(*every, strict=True)]
+    counted = f"{behind[0]} by means and {behind[1]} by medians" if every else "none"
     caption = (
-        f"The smallest prediction error of the paper's methods, honest, over that of {OURS}: above "
-        f"1, {OURS} is ahead."
+        f"The smallest {metric} error of the paper's methods, honest, over that of {OURS}: of "
+        f"means, and of medians over runs in brackets. Above 1, {OURS} is ahead; of {len(every)} "
+        f"cells, below {WORSE}: {counted}."
     )
+    kind = "ratio" if metric == "prediction" else f"ratio-{metric}"
     return Table(
-        f"{name_of(settings)}-ratio",
+        f"{name_of(settings)}-{kind}",
         caption,
         ["d", "J", *(f"ε = {epsilon:g}" for epsilon in settings.epsilons)],
         rows,
     )
+
+
+def advantage(found: Mapping[tuple[Any, ...], float], place: tuple[Any, ...]) -> float:
+    """The smallest error of the paper's methods over ours."""
+    theirs = [found[key] for method in METHODS if (key := (method, *place)) in found]
+    return min(theirs) / found[(OURS, *place)]
 
 
 def times_table(times: Mapping[str, Any]) -> Table:

@@ -51,3 +51,7 @@ class PolicyError(TacitError):
 
 class FederationError(TacitError):
     """A message between sites and server is malformed, or a federation cannot be run as asked."""
+
+
+class DeskError(TacitError):
+    """The desk cannot do what a page asks for; the page says what to do instead."""

@@ -237,7 +237,7 @@ def test_a_fit_takes_paths_releases_and_collections(tmp_path, releases, posterio
         (
             {"method": "normal-x", "settings": tacit.Settings(sampler="nuts")},
             MethodError,
-            "sampler must be one of gradient, metropolis",
+            "sampler must be one of gradient, metropolis, pseudo-marginal",
         ),
     ],
 )

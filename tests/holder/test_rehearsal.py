@@ -10,13 +10,14 @@ import stat
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from studies import AGE, BMI, DAYS, agreed
 
 from tacit.errors import TableError
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish, rehearse
-from tacit.holder.rehearsal import STAYS_HERE
+from tacit.holder.rehearsal import STAYS_HERE, Persons
 from tacit.holder.rehearsal_words import picture
 from tacit.holder.scales import rehearse_scales
 from tacit.privacy.gaussian import epsilon_of, mu_of
@@ -223,3 +224,14 @@ def test_the_response_is_a_column_too():
     assert days.role == "response"
     assert days.expected == f"a number from {DAYS['range'][0]} to {DAYS['range'][1]}"
     assert days.above == COUNT
+
+
+def test_persons_with_several_rows_are_loud_unless_the_study_is_of_persons():
+    table = pa.table(columns(patient=np.arange(COUNT) // 4))
+    pa.csv.write_csv(table, "table.csv")
+    rehearsal = seen("table.csv", person="patient")
+    assert rehearsal.persons == Persons("patient", persons=100, repeated=100, most_rows=4)
+    assert any('person = "patient"' in sentence for sentence in rehearsal.shouts)
+    of_persons = seen("table.csv", agreed([AGE, SEX, BMI], person="patient"))
+    assert of_persons.persons.repeated == 100
+    assert of_persons.shouts == ()

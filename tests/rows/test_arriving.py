@@ -5,6 +5,7 @@ Covers `tacit.rows.arriving`.
 """
 
 import itertools
+import math
 import os
 import threading
 from contextlib import suppress
@@ -179,7 +180,9 @@ def test_what_cannot_be_read_gets_one_sentence_without_a_value(text, rule):
 def test_a_line_that_is_no_row_is_one_of_missing_values_and_spoils_no_other(line):
     """An unclosed quotation mark would swallow the lines behind it."""
     rows = piped(f"{text_of(3)}{line}\n{text_of(2)[len(HEADER) :]}")
-    assert sorted(rows, key=str) == [1, 1, 2, 2, 3, None]
+    read = [row for row in rows if row is not None and not math.isnan(row)]
+    assert sorted(read) == [1, 1, 2, 2, 3]
+    assert len(rows) == 6
 
 
 def test_a_line_without_end_is_refused(monkeypatch):

@@ -58,6 +58,7 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
         raise PriorError(f"prior.{explain(error)}") from None
     base = prior_named(fields.name, len(columns))
     scale = fields.feature_scale
+    own_features = scale is not None or fields.feature_degrees is not None
     sds = np.sqrt(np.diag(base.covariance))
     sds = _by_column("coefficient_sd", fields.coefficient_sd, sds, columns)
     prior = Prior(
@@ -69,6 +70,7 @@ def prior_from_table(table: object, columns: tuple[str, ...]) -> Prior:
         feature_degrees=_given(fields.feature_degrees, base.feature_degrees),
         flat_noise=base.flat_noise and fields.noise_shape is None and fields.noise_rate is None,
         by_spread=base.by_spread and fields.coefficient_sd is None,
+        released_features=base.released_features and not own_features,
     )
     if prior.feature_degrees <= prior.d - 1:
         raise PriorError(f"prior.feature_degrees must exceed d − 1 = {prior.d - 1}")

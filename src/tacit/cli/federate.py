@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.federate_join import admit, dismiss, invite, join, leave, open_, renew
+from tacit.cli.federate_run import run
+from tacit.cli.federate_services import PolicyFile, link, node, serve
+from tacit.cli.federate_status import status
 from tacit.cli.options import Json
 from tacit.errors import FederationError
 
 if TYPE_CHECKING:
+    from tacit.federation.client.described import Described
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Request
-    from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
-PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
+app.command("open")(open_)
+for command in (invite, join, admit, leave, dismiss, renew, run, status, serve, node, link):
+    app.command()(command)
 
 
 @app.command()
@@ -68,7 +74,9 @@ def keys(
 
 @app.command()
 def check(policy: PolicyFile, *, as_json: Json = False) -> None:
-    """Say what a site's policy allows, and whether everything it names is there; no row is read.
+    """Say what a site's policy allows, and try everything it names: data, key and ledger.
+
+    A database is opened and its query begun; no row is looked at.
 
     Example: `tacit federate check /etc/tacit/holder.toml`
     """
@@ -85,16 +93,23 @@ def check(policy: PolicyFile, *, as_json: Json = False) -> None:
 
 
 def _missing(policy: "Policy") -> list[str]:
-    """What the policy names and is not there."""
-    import glob
+    """What the policy names and is not there, or cannot be used."""
+    import os
 
-    files = policy.data if policy.query is None else ()
-    places = [place for place in files if not glob.glob(place)]  # noqa: PTH207
-    missing = [f"data: nothing at {place!r}" for place in places]
+    from tacit.federation.client.sources import source_trouble
+    from tacit.holder.ledger import Ledger
+
+    trouble = source_trouble(policy)
+    missing = [] if trouble is None else [trouble]
     if policy.key is not None and not Path(policy.key).is_file():
         missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")
-    if not Path(policy.ledger).parent.is_dir():
-        missing.append(f"ledger: there is no folder {str(Path(policy.ledger).parent)!r}")
+    folder = Path(policy.ledger).parent
+    if not folder.is_dir():
+        missing.append(f"ledger: there is no folder {str(folder)!r}")
+    elif not os.access(folder, os.W_OK):
+        missing.append(f"ledger: {str(folder)!r} cannot be written by this user")
+    elif Path(policy.ledger).exists():
+        Ledger(policy.ledger).accounts()
     return missing
 
 
@@ -151,6 +166,7 @@ def approve(
 
     Example: `tacit federate approve holder.toml length-of-stay`; without a study it lists them all
     """
+    from tacit.federation.client.described import described as describe
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Requests
 
@@ -165,7 +181,7 @@ def approve(
         return
     request = requests.find(study)
     if not as_json:
-        typer.echo(_request_words(request, allowed))
+        typer.echo(_request_words(describe(request, allowed)))
     if not (yes or refuse):
         yes = typer.confirm("\nApprove it?")
         refuse = not yes and typer.confirm("Refuse it? (no: it goes on waiting)")
@@ -205,78 +221,24 @@ def _request_facts(request: "Request") -> dict[str, Any]:
     }
 
 
-def _judgement(study: "Study", policy: "Policy") -> str:
-    """What only a person can judge: refusals that tell of rows, and who the others in a sum are."""
-    from tacit.federation.keys import fingerprint
-    from tacit.study.words import telling
-
-    lines = [
-        f"it would be refused, which tells something, for {reason}" for reason in telling(study)
-    ]
-    if study.secure_sum is not None:
-        lines.append("the sum is private only if these are real, separate holders with these keys:")
-        for name, key in study.secure_sum.holders.items():
-            known = "this site" if name == policy.holder else "pinned in the policy"
-            pinned = name == policy.holder or policy.peers is not None
-            note = known if pinned else "ask them to read it out"
-            lines.append(f"  {fingerprint(key)}  {name!r} ({note})")
-    return "\n".join(["", *lines, ""]) if lines else ""
-
-
-def _request_words(request: "Request", policy: "Policy") -> str:
+def _request_words(described: "Described") -> str:
     """The study in words, what would leave the house, and what that would cost."""
     from tacit.cli.study import words
-    from tacit.holder.ledger import Ledger
 
-    study = request.agreement()
-    ledger = Ledger(policy.ledger)
-    accounts = ledger.accounts() if ledger.path.exists() else []
-    spent = next(
-        (account.epsilon_spent for account in accounts if account.dataset == policy.dataset), 0.0
-    )
-    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y" + (
-        ", and y'y" if study.response_square else ""
-    )
-    leaves = (
-        "a masked vector, of which others learn the sum alone"
-        if study.secure_sum
-        else "one file with noisy sums"
-    )
-    return (
-        f"{words(study)}\n{_judgement(study, policy)}\n"
-        f"what would leave: {leaves}, {sums}; the study; the name {policy.holder!r}; no row\n"
-        f"what it would cost: epsilon = {study.epsilon:g} at delta = {study.delta:g}; "
-        f"data set {policy.dataset!r} has spent {spent:.4g} "
-        f"of at most {policy.most.epsilon_in_all:g}\n"
-        f"asked {request.asked}; {request.decision} {request.decided or ''}".rstrip()
-    )
-
-
-@app.command()
-def serve(
-    policy: PolicyFile,
-    secret: Annotated[Path, typer.Option(help="File with the secret shared with the SuperNode.")],
-    supernode: Annotated[
-        str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")
-    ] = "127.0.0.1:9094",
-    poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 1.0,
-) -> None:
-    """Answer studies that reach this site's SuperNode, by the policy, until stopped.
-
-    The SuperNode runs with --isolation process and executes nothing itself. No code that came over
-    the network is run.
-
-    Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
-    """
-    from tacit.federation.client.app import app as client
-    from tacit.federation.client.policy import Policy
-    from tacit.federation.client.serve import Runtime, log_to_stderr
-    from tacit.federation.client.serve import serve as serve_site
-
-    allowed = Policy.load(policy)
-    runtime = Runtime.at(supernode, secret)
-    log_to_stderr()
-    typer.echo(
-        f"{allowed.holder!r} answers what reaches the SuperNode at {supernode}; interrupt to stop"
-    )
-    serve_site(client, runtime, policy, poll=poll)
+    judgement = list(described.tells)
+    if described.peers:
+        judgement.append(
+            "the sum is private only if these are real, separate holders with these keys:"
+        )
+        judgement += [
+            f"  {peer.fingerprint}  {peer.name!r} ({peer.note})" for peer in described.peers
+        ]
+    lines = [
+        words(described.study),
+        "",
+        *([*judgement, ""] if judgement else []),
+        f"what would leave: {described.leaves}",
+        f"what it would cost: {described.cost}",
+        described.state,
+    ]
+    return "\n".join(lines)

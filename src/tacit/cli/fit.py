@@ -28,8 +28,11 @@ MethodName = Annotated[
     str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
 ]
 Sampler = Annotated[
-    Literal["gradient", "metropolis"],
-    typer.Option(help="How normal-x samples: Hamiltonian Monte Carlo, or the 2023 paper's kernel."),
+    Literal["gradient", "metropolis", "pseudo-marginal"],
+    typer.Option(
+        help="How normal-x samples: Hamiltonian Monte Carlo, the 2023 paper's kernel, or one that "
+        "estimates the likelihood; the first mixes best."
+    ),
 ]
 NoiseVariance = Annotated[
     float | None,
@@ -40,6 +43,10 @@ Holders = Annotated[
     typer.Option(
         help="May holders differ (noise-aware, from three on); are they alike; or each alone."
     ),
+]
+Family = Annotated[
+    Literal["logistic", "probit", "poisson"] | None,
+    typer.Option(help="For a response of 0/1, or a count: coefficients as log-odds, or log-rates."),
 ]
 Only = Annotated[
     list[str] | None,
@@ -62,6 +69,7 @@ def fit(
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
     holders: Holders = "differ",
+    family: Family = None,
     only: Only = None,
     without: Without = None,
     trusted_key: TrustedKeys = None,
@@ -107,6 +115,7 @@ def fit(
             method or DEFAULT_METHOD,
             prior=prior,
             holders=holders,
+            family=family,
             settings=settings,
             only=only or (),
             without=without or (),

@@ -9,7 +9,7 @@ import typer
 
 from tacit.cli import options
 from tacit.cli.progress import rows_bar
-from tacit.cli.source import Asked, files_of, source_of
+from tacit.cli.source import Asked, files_of, source_of, written_as
 from tacit.errors import ReleaseError, TableError
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Tables = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Tables: files, folders or patterns (CSV, CSV.gz, Parquet, Feather/Arrow)."
+        help="Tables: files, folders or patterns (CSV and other text, Parquet, Feather/Arrow, "
+        "Excel, Stata, SPSS, SAS)."
     ),
 ]
 Query = Annotated[
@@ -42,6 +43,37 @@ SparkTable = Annotated[
 SparkMaster = Annotated[
     str | None,
     typer.Option(help="Spark's master, such as spark://host:7077. [default: as Spark is set up]"),
+]
+Separator = Annotated[
+    str | None, typer.Option(help="What separates cells of a text. [default: found in its names]")
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        help="The decimal sign, . or , [default: . where commas separate cells, else both]"
+    ),
+]
+Thousands = Annotated[str | None, typer.Option(help="The sign between groups of three digits.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="Such as windows-1252. [default: by its mark, else UTF-8 with Windows bytes]"
+    ),
+]
+Header = Annotated[
+    int | None,
+    typer.Option(help="Number of the line that holds the names. [default: the first that does]"),
+]
+MissingCodes = Annotated[
+    list[str] | None, typer.Option(help="A code for a missing value, as -999. Repeat it.")
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(help="Sheet of a spreadsheet. [default: the only one with the study's names]"),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(help="A column of the study that the table names otherwise, as age=Age. Repeat."),
 ]
 Stage = Annotated[
     Literal["statistics", "scales"],
@@ -70,6 +102,13 @@ KeepRehearsal = Annotated[
         help="With --rehearse: a file for it, which stays here (.json: as a record).",
     ),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        help="With --rehearse: a column that tells persons apart, to see whether some have "
+        "several rows. [default: the study's person]"
+    ),
+]
 Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Publish although the rehearsal would say STOP."),
@@ -85,6 +124,14 @@ def publish(
     database: Database = None,
     spark_table: SparkTable = None,
     spark_master: SparkMaster = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    missing: MissingCodes = None,
+    sheet: Sheet = None,
+    column: Columns = None,
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     epsilon: options.Epsilon = None,
@@ -97,6 +144,7 @@ def publish(
     local_diagnostics: LocalDiagnostics = False,
     rehearse: Rehearse = False,
     keep_rehearsal: KeepRehearsal = None,
+    person: Person = None,
     anyway: Anyway = False,
     as_json: options.Json = False,
 ) -> None:
@@ -118,7 +166,17 @@ def publish(
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
 
-    asked = Asked(data or [], sql, database, spark_table, spark_master)
+    written = written_as(
+        separator=separator,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
+        header=header,
+        missing=missing,
+        sheet=sheet,
+        columns=column,
+    )
+    asked = Asked(data or [], sql, database, spark_table, spark_master, written)
     book = Ledger(ledger or default_path())
     paying = book.paying(dataset)
     read = [study, book.path, *([sign] if sign else []), *files_of(asked)]
@@ -131,7 +189,8 @@ def publish(
         "again": again,
     }
     if rehearse:
-        _rehearse(study, asked, stage, keep_rehearsal, read, new_dataset=new_dataset, **purpose)
+        purpose |= {"new_dataset": new_dataset, "person": person}
+        _rehearse(study, asked, stage, keep_rehearsal, read, **purpose)
         return
     if out is None or keep_rehearsal is not None:
         raise ReleaseError("give --out, the file for the release; or --rehearse, which needs none")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TableError
 from tacit.rows.arrow import MOST_LETTERS, ids_of
-from tacit.rows.table import ONE, ROWS, Batches, Table, paths_of, table_of
+from tacit.rows.table import ONE, ROWS, Batches, Table, table_of
 from tacit.study import Study
 
 FEWEST_SLOTS = 2**16
@@ -45,7 +45,7 @@ def batches_of(study: Study, source: object) -> Batches:
     if table.by_person is not None:
         return table.by_person(study)
     # Of files, the first reading takes one column alone.
-    ids = table_of(source, study, [study.person]) if paths_of(source) else table
+    ids = table if table.alone is None else table.alone(study.person)
     return _second_reading(ids, table, study.person)
 
 

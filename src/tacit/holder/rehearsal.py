@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tacit.files import write_whole
 from tacit.holder.remarks import piles
 from tacit.holder.watch import LevelsSeen, NumbersSeen
-from tacit.rows.reading import Reading
+from tacit.rows.reading import Reading, numbers_in_files
 from tacit.study import Study
 from tacit.study.columns import Feature, Response
 
@@ -25,12 +25,15 @@ MOST_STRANGERS = 8
 
 @dataclass(frozen=True)
 class Rows:
-    """The first rows of each kind by number; the first below the names is row 1."""
+    """The first rows of each kind by number; the first below the names is row 1.
 
-    missing: tuple[int, ...] = ()
-    unreadable: tuple[int, ...] = ()
-    outside: tuple[int, ...] = ()
-    unknown: tuple[int, ...] = ()
+    Where a table is several files, with the file's name, as "east.csv:17".
+    """
+
+    missing: tuple[int | str, ...] = ()
+    unreadable: tuple[int | str, ...] = ()
+    outside: tuple[int | str, ...] = ()
+    unknown: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,8 +185,10 @@ Confirm = Callable[[Rehearsal], None]
 """Is shown a rehearsal before anything is paid, and raises to stop."""
 
 
-def column_of(column: Feature | Response, seen: NumbersSeen | LevelsSeen) -> Column:
-    """The record of what was seen in a column."""
+def column_of(
+    column: Feature | Response, seen: NumbersSeen | LevelsSeen, readings: tuple[Reading, ...]
+) -> Column:
+    """The record of what was seen in a column; rows are numbered as the files number them."""
     shared = {
         "name": column.name,
         "role": "response" if isinstance(column, Response) else "feature",
@@ -193,11 +198,11 @@ def column_of(column: Feature | Response, seen: NumbersSeen | LevelsSeen) -> Col
         "missing": seen.missing,
     }
     if isinstance(seen, NumbersSeen):
-        return _numeric(seen, shared)
-    return _categorical(seen, shared)
+        return _numeric(seen, shared, readings)
+    return _categorical(seen, shared, readings)
 
 
-def _numeric(seen: NumbersSeen, shared: dict[str, Any]) -> Column:
+def _numeric(seen: NumbersSeen, shared: dict[str, Any], readings: tuple[Reading, ...]) -> Column:
     some = seen.missing + seen.unreadable < seen.rows
     return Column(
         **shared,
@@ -213,14 +218,14 @@ def _numeric(seen: NumbersSeen, shared: dict[str, Any]) -> Column:
         outside=tuple(seen.outside.most_common(MOST_STRANGERS)),
         piles=piles(seen),
         first=Rows(
-            missing=tuple(seen.rows_missing),
-            unreadable=tuple(seen.rows_unreadable),
-            outside=tuple(seen.rows_outside),
+            missing=numbers_in_files(seen.rows_missing, readings),
+            unreadable=numbers_in_files(seen.rows_unreadable, readings),
+            outside=numbers_in_files(seen.rows_outside, readings),
         ),
     )
 
 
-def _categorical(seen: LevelsSeen, shared: dict[str, Any]) -> Column:
+def _categorical(seen: LevelsSeen, shared: dict[str, Any], readings: tuple[Reading, ...]) -> Column:
     counts = seen.counts.tolist() or [0] * len(seen.levels)
     return Column(
         **shared,
@@ -229,5 +234,8 @@ def _categorical(seen: LevelsSeen, shared: dict[str, Any]) -> Column:
         unknown=seen.unknown,
         levels=tuple(zip(seen.levels, counts, strict=True)),
         strangers=tuple(seen.strangers.most_common(MOST_STRANGERS)),
-        first=Rows(missing=tuple(seen.rows_missing), unknown=tuple(seen.rows_unknown)),
+        first=Rows(
+            missing=numbers_in_files(seen.rows_missing, readings),
+            unknown=numbers_in_files(seen.rows_unknown, readings),
+        ),
     )

@@ -6,12 +6,22 @@ import pyarrow as pa
 
 from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
 from tacit.holder.paying import Paying
-from tacit.holder.rehearsal import Column, Lengths, Rehearsal, Remark, StageName, column_of
-from tacit.holder.remarks import Said, looks_like_identifiers, of_column, of_lengths, of_table
+from tacit.holder.persons import repeats
+from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, StageName, column_of
+from tacit.holder.remarks import (
+    Said,
+    looks_like_identifiers,
+    of_column,
+    of_lengths,
+    of_persons,
+    of_readings,
+    of_table,
+)
 from tacit.holder.tally import Tally
 from tacit.holder.watch import NumbersSeen, Watch
 from tacit.rows.design import refuse_level
-from tacit.rows.table import Table
+from tacit.rows.reading import Reading
+from tacit.rows.table import Table, table_of
 from tacit.study import Study
 from tacit.study.grid import GRID
 
@@ -38,12 +48,38 @@ SEEN = Tally(seen_by, lambda rows: [rows], lambda _study, numbers: numbers[0])
 """What a rehearsal adds up: nothing but how many rows there are."""
 
 
+def opened(source: object, study: Study) -> object:
+    """The source as a table, which knows how its files are written; a Spark table as it is."""
+    return source if hasattr(source, "mapInArrow") else table_of(source, study)
+
+
+def persons_of(source: object, column: str | None) -> Persons | None:
+    """How often persons come back, by a column that tells them apart."""
+    if column is None or not isinstance(source, Table):
+        return None
+    alone = source if source.alone is None else source.alone(column)
+    counted = repeats(alone.batches(), column)
+    return Persons(
+        column=column,
+        persons=counted.persons,
+        repeated=counted.repeated,
+        most_rows=counted.most_rows,
+    )
+
+
 def rehearsal_of(
-    study: Study, source: object, paying: Paying, diagnostics: Diagnostics, *, stage: StageName
+    study: Study,
+    source: object,
+    paying: Paying,
+    diagnostics: Diagnostics,
+    *,
+    stage: StageName,
+    persons: Persons | None = None,
 ) -> Rehearsal:
     """The record of what was seen, with what it would cost."""
     watch = diagnostics.watch or Watch(study, GRID)
-    columns = _columns(study, watch, diagnostics)
+    readings = source.readings() if isinstance(source, Table) else ()
+    columns = _columns(study, watch, diagnostics, readings)
     lengths = Lengths(
         radius=study.row_radius,
         longest=study.longest_row,
@@ -51,20 +87,22 @@ def rehearsal_of(
         counts=tuple(watch.lengths.bins.tolist()),
     )
     said = [
+        *of_readings(readings),
         *of_table(study, diagnostics.rows, diagnostics.incomplete),
         *(remark for column in columns for remark in _of_column(study, watch, column)),
         *of_lengths(lengths, diagnostics.rows),
+        *of_persons(persons, is_unit=study.person is not None),
     ]
     return Rehearsal(
         study=study,
         holder=paying.charge.holder,
         stage=stage,
-        readings=source.readings() if isinstance(source, Table) else (),
+        readings=readings,
         rows=diagnostics.rows,
         incomplete=diagnostics.incomplete,
         columns=columns,
         lengths=lengths,
-        persons=None,
+        persons=persons,
         cost=paying.cost(),
         leaves=tuple(_leaves(study, stage)),
         remarks=tuple(Remark(column, sentence, loud) for column, sentence, loud in said),
@@ -82,17 +120,19 @@ def refuse_seen(study: Study, diagnostics: Diagnostics) -> None:
         refuse_missing()
 
 
-def _columns(study: Study, watch: Watch, diagnostics: Diagnostics) -> tuple[Column, ...]:
+def _columns(
+    study: Study, watch: Watch, diagnostics: Diagnostics, readings: tuple[Reading, ...]
+) -> tuple[Column, ...]:
     """What was seen of every column; where rows were added up elsewhere, what was counted there."""
     for name, seen in watch.numbers.items():
         if seen.rows < diagnostics.rows:
             seen.rows = diagnostics.rows
             seen.above = diagnostics.clamped.get(name, 0)
     columns = [
-        column_of(feature, watch.numbers.get(feature.name) or watch.levels[feature.name])
+        column_of(feature, watch.numbers.get(feature.name) or watch.levels[feature.name], readings)
         for feature in study.features
     ]
-    return (*columns, column_of(study.response, watch.numbers[study.response.name]))
+    return (*columns, column_of(study.response, watch.numbers[study.response.name], readings))
 
 
 def _of_column(study: Study, watch: Watch, column: Column) -> Iterator[Said]:

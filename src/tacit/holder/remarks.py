@@ -6,14 +6,15 @@ every table, and only the holder hears them.
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from tacit.holder.watch import NumbersSeen
+from tacit.rows.names import near
 from tacit.study import Study
 
 if TYPE_CHECKING:
     from tacit.holder.rehearsal import Column, Lengths, Persons
+    from tacit.rows.reading import Reading
 
 FEW = 10
 """Values that must be affected before a share of them is loud."""
@@ -90,6 +91,23 @@ def of_table(study: Study, rows: int, incomplete: int) -> Iterator[Said]:
         yield None, f"{text}: they {means}", share >= MOSTLY_MISSING and incomplete >= FEW
 
 
+def of_readings(readings: "tuple[Reading, ...]") -> Iterator[Said]:
+    """What is to be said of how files were read."""
+    for reading in readings:
+        for doubt in reading.doubts:
+            yield None, f"{reading.name}: {doubt}", True
+        if reading.misshapen:
+            rows = reading.given + reading.misshapen
+            noun = "row is" if reading.misshapen == 1 else "rows are"
+            text = (
+                f"{reading.name}: {reading.misshapen:,} {noun} out of shape, with more or fewer "
+                "cells than names, and count as missing; R's row names and unquoted separators "
+                "make such rows"
+            )
+            loud = reading.misshapen >= max(FEW, UNREADABLE * rows)
+            yield None, text + _first(tuple(reading.misshapen_rows[:5])), loud
+
+
 def of_lengths(lengths: "Lengths", rows: int) -> Iterator[Said]:
     """What is to be said of rows that are longer than the radius."""
     if lengths.shrunk:
@@ -104,18 +122,20 @@ def of_lengths(lengths: "Lengths", rows: int) -> Iterator[Said]:
         )
 
 
-def of_persons(persons: "Persons | None") -> Iterator[Said]:
-    """What is to be said of persons with several rows."""
-    if persons is not None and persons.repeated:
-        yield (
-            persons.column,
-            (
-                f"by column {persons.column!r}, {persons.repeated:,} of {persons.persons:,} "
-                f"persons have several rows, up to {persons.most_rows:,}: what is promised is "
-                "promised for one row, so aggregate them to one row each first"
-            ),
-            True,
+def of_persons(persons: "Persons | None", *, is_unit: bool) -> Iterator[Said]:
+    """What is to be said of persons with several rows; in a study of persons they are expected."""
+    if persons is None or not persons.repeated:
+        return
+    text = (
+        f"by column {persons.column!r}, {persons.repeated:,} of {persons.persons:,} persons have "
+        f"several rows, up to {persons.most_rows:,}"
+    )
+    if not is_unit:
+        text += (
+            ": what is promised is promised for one row, so agree on person = "
+            f'"{persons.column}" in the study, or make one row of each person\'s'
         )
+    yield persons.column, text, not is_unit
 
 
 def of_column(column: "Column", *, refuses: bool, is_numbered: bool) -> Iterator[Said]:
@@ -141,7 +161,9 @@ def of_column(column: "Column", *, refuses: bool, is_numbered: bool) -> Iterator
 def _absent(column: "Column") -> Iterator[Said]:
     share = column.missing / max(column.rows, 1)
     if column.rows and column.present == 0:
-        yield column.name, f"column {column.name!r} has no value that can be used", True
+        lost = f": {column.unreadable:,} are no numbers" if column.unreadable else ""
+        text = f"column {column.name!r} has no value that can be used{lost}"
+        yield column.name, text + _first(column.first.unreadable), True
     elif column.missing:
         text = f"column {column.name!r}: {_share(column.missing, column.rows)} are missing"
         loud = share >= MOSTLY_MISSING and column.missing >= FEW
@@ -207,21 +229,11 @@ def _unknown(column: "Column", *, refuses: bool) -> Iterator[Said]:
     yield column.name, text + _first(column.first.unknown), loud
 
 
-def near(name: str, names: list[str]) -> list[str]:
-    """Names that differ from one by capitals, spaces or a letter or two, the nearest first."""
-    plain = {_plain(each): each for each in names}
-    return [plain[each] for each in get_close_matches(_plain(name), plain, n=3, cutoff=0.75)]
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
-
-
 def _share(count: int, total: int) -> str:
     return f"{count:,} of {total:,} values ({count / max(total, 1):.1%})"
 
 
-def _first(rows: tuple[int, ...]) -> str:
+def _first(rows: tuple[int | str, ...]) -> str:
     if not rows:
         return ""
     numbers = ", ".join(map(str, rows))

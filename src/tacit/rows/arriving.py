@@ -5,8 +5,10 @@ overwritten there as soon as it was parsed, as are the columns that Arrow made o
 and Arrow copied on the way is freed, not overwritten.
 """
 
+import csv
 import ctypes
 import hashlib
+import io
 import os
 import select
 import time
@@ -22,8 +24,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tacit.errors import TableError
-from tacit.rows.table import check_names, reading
-from tacit.rows.text import Dialect, is_text, make_text
+from tacit.rows.names import check_names
+from tacit.rows.table import reading
+from tacit.rows.text import Dialect, is_text, make_text, usual_separator
+from tacit.rows.written import PLAIN, check_header, header_of
 from tacit.study import Study
 
 READ_BYTES = 2**16
@@ -97,7 +101,7 @@ class Handed:
                 return False
             if not isinstance(batch, pa.RecordBatch):
                 raise TableError("a stream's batches must be Arrow record batches")
-            check_names(batch.schema, self._names, "the record batch")
+            check_names(batch.schema.names, self._names, "the record batch")
             self.taken += batch.num_rows
             self._current = batch.select(self._names) if batch.num_rows else None
         return True
@@ -141,7 +145,7 @@ class Text:
             )
         with reading(self._shown):
             self._descriptor = descriptor if path is None else os.open(path, os.O_RDONLY)
-        self._dialect = Dialect(self.name, study.table_names, study)
+        self._dialect = Dialect(study.table_names, study, separator=usual_separator(self.name))
         self._buffer = bytearray(READ_BYTES)
         # Unread text is buffer[begin:end]; lines are known up to `seen`.
         self._begin = self._end = self._seen = 0
@@ -285,12 +289,19 @@ class Text:
             self._header = bytes(memoryview(self._buffer)[self._begin : end])
             self._forget(end)
             self.taken -= 1
-            with reading(self._shown):
-                empty = pyarrow.csv.read_csv(
-                    pa.BufferReader(self._header), parse_options=self._dialect.parse
-                )
-            check_names(empty.schema, self._study.table_names, self._shown)
+            self._read_names(self._header)
         return True
+
+    def _read_names(self, line: bytes) -> None:
+        """Find out what separates names, and so cells, and refuse names that are others."""
+        text = line.decode("utf-8", "replace").strip("\r\n")
+        names = self._study.table_names
+        header = header_of([text], names, PLAIN, usual_separator(self.name))
+        check_header(header, names, self._shown)
+        self._dialect = Dialect(names, self._study, separator=header.separator)
+        written = io.StringIO()
+        csv.writer(written, delimiter=header.separator, lineterminator="\n").writerow(header.names)
+        self._header = written.getvalue().encode()
 
     def _fill(self) -> bool:
         """Read more text and note where its lines end; False at the end of the stream."""

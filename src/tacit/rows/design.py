@@ -18,6 +18,7 @@ from scipy.special import eval_legendre
 
 from tacit.errors import TableError
 from tacit.rows.arrow import numbers_of, strings_of
+from tacit.rows.codes import levels_in
 from tacit.study import Study
 from tacit.study.columns import Feature, Response
 from tacit.study.terms import Part, Product
@@ -148,8 +149,7 @@ class Design:
 
     def _codes(self, batch: pa.RecordBatch, feature: Feature) -> NDArray[np.int64]:
         """Index of each row's level; −1 where it is missing and not imputed."""
-        values = strings_of(batch, feature.name)
-        places = pc.index_in(values, value_set=pa.array(feature.all_levels, pa.string()))
+        values, places = levels_in(strings_of(batch, feature.name), feature.all_levels)
         if self._watch is not None:
             self._watch.see_levels(feature, values, places)
         unseen = pc.and_(pc.is_valid(values), pc.is_null(places))

@@ -7,21 +7,24 @@ Errors are rewritten, because those of a reader quote the value it stumbled over
 import glob
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+from tacit.rows import packages, sheets
+from tacit.rows.codes import check_codes, without_codes
 from tacit.rows.drivers import rewritten
+from tacit.rows.names import check_names
 from tacit.rows.objects import texts_of
 from tacit.rows.reading import Reading
-from tacit.rows.text import Dialect, text_at
+from tacit.rows.text import text_batches
+from tacit.rows.written import PLAIN, Format
 from tacit.study import Study
 
 BATCH_ROWS = 2**16
@@ -41,27 +44,36 @@ class Table:
 
     `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
     the rows lie; without it the holder counts (holder/persons.py).
-    `readings` says how each file is written, as far as that was found out.
+    `readings` says how each file is written, as far as that is known; `alone` reads one column,
+    the study's or another, by itself.
     """
 
     batches: Callable[[], Batches]
     rows: int | None = None
     by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
+    alone: "Callable[[str], Table] | None" = None
 
 
-def table_of(source: object, study: Study, columns: Sequence[str] | None = None) -> Table:
+def table_of(
+    source: object,
+    study: Study,
+    columns: Sequence[str] | None = None,
+    form: Format = PLAIN,
+) -> Table:
     """A table from paths or folders; Arrow, pandas, Polars or DuckDB; a mapping or an array.
 
     `columns` are those to read, by default the study's features, the response, and the person where
     there is one; one that the study does not know is read as it is, and from CSV as text. A
-    two-dimensional NumPy array has these columns in this order.
+    two-dimensional NumPy array has these columns in this order. `form` says how files are written,
+    where that is not found out.
     """
     if isinstance(source, Table):
         return source
     names = list(study.table_names if columns is None else columns)
     if paths := paths_of(source):
-        return _files([file for path in paths for file in files_at(path)], names, study)
+        files = [file for path in paths for file in files_at(path)]
+        return with_codes(_files(files, names, study, form), study, form.missing)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         source = _columns_of(source, names)
     if isinstance(source, Mapping) or _is_pandas(source):
@@ -99,11 +111,7 @@ def _is_pandas(source: object) -> bool:
 def _converted(source: Any, names: list[str], study: Study) -> pa.Table:  # noqa: ANN401
     """Columns in memory as Arrow; those of Python objects value by value, each by itself."""
     held = list(source.columns if _is_pandas(source) else source)
-    for name in names:
-        if held.count(name) != 1:
-            raise TableError(
-                f"the table needs exactly one column named {name!r}, as the study says"
-            )
+    check_names([str(name) for name in held], names, "the table")
     numeric = {column.name for column in study.features if column.range is not None}
     numeric.add(study.response.name)
     with reading("the table"):
@@ -120,7 +128,7 @@ def _column(values: Any, *, numeric: bool) -> pa.Array:  # noqa: ANN401
 
 
 def _in_memory(table: pa.Table, names: list[str]) -> Table:
-    check_names(table.schema, names, "the table")
+    check_names(table.schema.names, names, "the table")
     return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
 
 
@@ -128,7 +136,7 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
     def batches() -> Batches:
         with reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
-        check_names(reader.schema, names, "the table")
+        check_names(reader.schema.names, names, "the table")
         for batch in _guarded(reader, "the table"):
             yield batch.select(names)
 
@@ -138,7 +146,11 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
 
 # Files.
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
+TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
+ARROW = (".parquet", ".feather", ".arrow")
+SUFFIXES = (*TEXT, *ARROW, *sheets.SUFFIXES, *packages.READERS)
+_IN_FOLDERS = tuple(suffix for suffix in SUFFIXES if not suffix.startswith(".txt"))
+"""A text in a folder is as likely a note about the tables: it is read where it is named."""
 
 
 def files_at(path: str) -> list[Path]:
@@ -156,26 +168,53 @@ def files_at(path: str) -> list[Path]:
 def _files_at(path: str) -> list[Path]:
     place = Path(path)
     if place.is_dir():
-        return sorted(file for file in place.iterdir() if file.name.endswith(SUFFIXES))
+        return sorted(file for file in place.iterdir() if file.name.lower().endswith(_IN_FOLDERS))
     if place.exists():
         return [place]
     return sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
 
 
-def _files(paths: list[Path], names: list[str], study: Study) -> Table:
+def _files(paths: list[Path], names: list[str], study: Study, form: Format) -> Table:
     once = {path.resolve(): path for path in paths}  # a file named twice is read once
     paths = list(once.values())
     for path in paths:
-        if not path.name.endswith(SUFFIXES):
+        if not path.name.lower().endswith(SUFFIXES):
             raise TableError(
                 f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
             )
+    readings: list[Reading] = []
 
     def batches() -> Batches:
+        readings.clear()
         for path in paths:
-            yield from _file(path, names, study)
+            readings.append(Reading(path.name, kind_of(path)))
+            yield from _file(path, names, study, form, readings[-1])
 
-    return Table(batches, _rows(paths))
+    return Table(
+        batches,
+        _rows(paths),
+        readings=lambda: tuple(readings),
+        alone=lambda name: _files(paths, [name], study, form),
+    )
+
+
+def kind_of(path: Path) -> str:
+    """What a file is, in a word or two."""
+    suffix = path.suffix.lower()
+    if suffix in packages.READERS:
+        return packages.READERS[suffix][1]
+    if suffix in sheets.SUFFIXES:
+        return "spreadsheet"
+    return "Parquet" if suffix == ".parquet" else "Arrow" if suffix in ARROW else "text"
+
+
+def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
+    """The same table with a holder's own codes for missing values taken out."""
+    if not codes:
+        return table
+    check_codes(codes, [level for feature in study.features for level in feature.all_levels])
+    batches = table.batches
+    return replace(table, batches=lambda: (without_codes(batch, codes) for batch in batches()))
 
 
 def _rows(paths: list[Path]) -> int | None:
@@ -189,18 +228,29 @@ def _rows(paths: list[Path]) -> int | None:
     return total
 
 
-def _file(path: Path, names: list[str], study: Study) -> Batches:
-    if path.suffix == ".parquet":
-        return _parquet(path, names)
-    if path.suffix in {".feather", ".arrow"}:
-        return _arrow(path, names)
-    return _csv(path, names, study)
+def _file(path: Path, names: list[str], study: Study, form: Format, report: Reading) -> Batches:
+    suffix = path.suffix.lower()
+    if suffix in ARROW:
+        wanted = [form.in_table(name) for name in names]
+        batches = (_parquet if suffix == ".parquet" else _arrow)(path, wanted)
+        return _counted(batches, dict(zip(wanted, names, strict=True)), report)
+    if suffix in packages.READERS:
+        return _guarded(packages.package_batches(path, names, study, form, report), path.name)
+    if suffix in sheets.SUFFIXES:
+        return _guarded(sheets.sheet_batches(path, names, study, form, report), path.name)
+    return _guarded(text_batches(path, names, study, form, report), path.name)
+
+
+def _counted(batches: Batches, own: Mapping[str, str], report: Reading) -> Batches:
+    for batch in batches:
+        report.given += batch.num_rows
+        yield batch.select(list(own)).rename_columns(list(own.values()))
 
 
 def _parquet(path: Path, names: list[str]) -> Batches:
     with reading(path.name):
         file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-        check_names(file.schema_arrow, names, path.name)
+        check_names(file.schema_arrow.names, names, path.name)
         reader = file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
     return _guarded(reader, path.name)
 
@@ -208,7 +258,7 @@ def _parquet(path: Path, names: list[str]) -> Batches:
 def _arrow(path: Path, names: list[str]) -> Batches:
     with reading(path.name):
         schema, _ = _open_arrow(path)
-        check_names(schema, names, path.name)
+        check_names(schema.names, names, path.name)
         _, reader = _open_arrow(path, [schema.get_field_index(name) for name in names])
     return _guarded(map(_validated, reader), path.name)
 
@@ -236,30 +286,6 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
         as_bytes = _BYTES.get(column.type)
         (column if as_bytes is None else column.cast(as_bytes)).validate(full=True)
     return batch
-
-
-def _csv(path: Path, names: list[str], study: Study) -> Batches:
-    dialect = Dialect(path.name, names, study)
-    with reading(path.name):
-        schema = pyarrow.csv.open_csv(text_at(path), parse_options=dialect.parse).schema
-        check_names(schema, names, path.name)
-    dialect.out_of_shape = 0  # in what was just looked at: it is read once more
-    return _guarded(_csv_batches(path, dialect), path.name)
-
-
-def _csv_batches(path: Path, dialect: Dialect) -> Batches:
-    for batch in pyarrow.csv.open_csv(
-        text_at(path), parse_options=dialect.parse, convert_options=dialect.convert
-    ):
-        yield dialect.typed(batch)
-    yield dialect.missing(dialect.out_of_shape)
-
-
-def check_names(schema: pa.Schema, names: Sequence[str], source: str) -> None:
-    """Refuse a table without exactly one column of each name."""
-    for name in names:
-        if len(schema.get_all_field_indices(name)) != 1:
-            raise TableError(f"{source} needs exactly one column named {name!r}, as the study says")
 
 
 def _guarded(reader: Iterable[pa.RecordBatch], source: str) -> Batches:

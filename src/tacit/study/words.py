@@ -37,6 +37,24 @@ def facts(study: Study) -> tuple[Fact, ...]:
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
 
 
+def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
+    """Every column that a table must have: its name, its kind, and its public values."""
+    lines = [(study.response.name, "response", _interval(study.response.range))]
+    for feature in study.features:
+        if feature.range is not None:
+            lines.append((feature.name, "number", _interval(feature.range)))
+        else:
+            *most, last = feature.all_levels
+            lines.append((feature.name, "one of", f"{', '.join(most)} or {last}"))
+    if study.person is not None:
+        lines.append((study.person, "person", "whatever tells whose row it is"))
+    return tuple(lines)
+
+
+def _interval(bounds: tuple[float, float]) -> str:
+    return f"{bounds[0]:,.10g} to {bounds[1]:,.10g}"
+
+
 def guarantee(study: Study) -> str:
     """The promise, and the two numbers that noise is made from."""
     mechanism = study.mechanism()

@@ -68,6 +68,8 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
     source = posterior.source
     if pooled is None or source is None or posterior.model.d == int(posterior.model.intercept):
         return None
+    if posterior.family is not None:  # a share of variance is a straight line's
+        return None
     response = response_of(pooled, source.evidence)
     if response is None:
         return None
@@ -115,6 +117,8 @@ def standardised_units(posterior: "Posterior") -> Units | None:
     model = posterior.model
     user = user_units(model)
     if pooled is None or posterior.source is None or len(user.names) != model.d:
+        return None
+    if posterior.family is not None:
         return None
     response = response_of(pooled, posterior.source.evidence)
     if response is None:

@@ -9,6 +9,7 @@ from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import MOST_CASES, Comparison
+from tacit.analyst.report.families import multiplied, ratio_of, ratios
 from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied
 from tacit.page.markup import (
@@ -68,11 +69,19 @@ def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate)
         factor = compared.step / (high - low)
         template = ("each" if compared.where else "Each") + " additional $step of <b>$name</b>"
     step = "unit" if compared.step == 1 else f"{compared.step:,.10g}"
+    what = html(template, name=compared.feature.name, top=top, bottom=bottom, step=step)
+    if ratio_of(subject) is not None:
+        return html(
+            "$where$what goes with $times.",
+            where=_opening(compared),
+            what=what,
+            times=multiplied(subject, estimate, factor),
+        )
     size, bounds = _sizes(subject, estimate, factor)
     return html(
         "$where$what goes with <b>$size $word</b> $response ($bounds).",
         where=_opening(compared),
-        what=html(template, name=compared.feature.name, top=top, bottom=bottom, step=step),
+        what=what,
         size=size,
         word="more" if estimate.mean > 0 else "less",
         response=subject.response,
@@ -101,6 +110,15 @@ def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) 
     at = "at $name $top than at $bottom"
     if compared.feature.range is None:
         at = "where $name is $top than where it is $bottom"
+    if ratio_of(subject) is not None:
+        return html(
+            "$where$name being $top instead of $bottom goes with $times, all else equal.",
+            where=_opening(compared),
+            name=compared.feature.name,
+            top=top,
+            bottom=bottom,
+            times=multiplied(subject, estimate),
+        )
     return html(
         f"$where<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
         where=_opening(compared),
@@ -198,6 +216,7 @@ def findings(subject: Subject) -> Html:
             "They do not say that changing a feature would change $response.",
             response=subject.response,
         ),
+        *ratios(subject),
         _coefficients(subject),
     )
 

@@ -2,7 +2,7 @@
 
 from tacit.holder.dossier.blocks import Block, Chapter, Grid, Paragraph, Points, Section
 from tacit.holder.dossier.subject import Subject
-from tacit.page.numbers import exact, listed, number
+from tacit.page.numbers import number
 from tacit.study import Study, words
 
 PARTS = {
@@ -49,24 +49,17 @@ def _leaves(study: Study) -> tuple[Block, ...]:
 
 
 def _inputs(study: Study) -> tuple[Block, ...]:
-    response = study.response
-    lines = [(response.name, "response", _interval(response.range))]
-    for feature in study.features:
-        if feature.range is not None:
-            lines.append((feature.name, "number", _interval(feature.range)))
-        else:
-            lines.append((feature.name, "one of", listed(list(feature.all_levels), "or")))
     return (
         Paragraph(
             "Ranges and levels were agreed on before anybody looked at the rows. A value outside "
             "its range is set to the nearer end; none of these bounds is ever read off the data."
         ),
-        Grid("Columns that a holder's table must have", ("column", "kind", "values"), tuple(lines)),
+        Grid(
+            "Columns that a holder's table must have",
+            ("column", "kind", "values"),
+            words.inputs(study),
+        ),
     )
-
-
-def _interval(bounds: tuple[float, float]) -> str:
-    return f"{exact(bounds[0])} to {exact(bounds[1])}"
 
 
 def _sensitivity(study: Study) -> tuple[Block, ...]:

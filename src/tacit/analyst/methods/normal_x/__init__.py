@@ -1,19 +1,23 @@
-"""`normal-x`: features are normal; by gradient, or by the paper's Metropolis kernel.
+"""`normal-x`: features are normal.
 
-The posterior is the same either way.
+Three samplers, and one posterior: by gradient, by the paper's Metropolis kernel, pseudo-marginal.
 """
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import RESIDUAL_CAVEAT, Draws, Method, Settings
-from tacit.analyst.methods.normal_x import gradient, metropolis
+from tacit.analyst.methods.normal_x import gradient, metropolis, pseudo_marginal
 from tacit.analyst.prior import Prior
+
+SAMPLERS = {
+    "gradient": gradient.fit,
+    "metropolis": metropolis.fit,
+    "pseudo-marginal": pseudo_marginal.fit,
+}
 
 
 def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Draws:
     """Draws by the sampler that the settings name."""
-    sampler = metropolis if settings.sampler == "metropolis" else gradient
-    draws: Draws = sampler.fit(evidence, prior, settings)
-    return draws
+    return SAMPLERS[settings.sampler](evidence, prior, settings)
 
 
 METHOD = Method(
@@ -21,6 +25,6 @@ METHOD = Method(
     fit=fit,
     computed=False,
     needs=("counts",),
-    samplers=("gradient", "metropolis"),
+    samplers=tuple(SAMPLERS),
     caveat=RESIDUAL_CAVEAT,
 )

@@ -105,7 +105,7 @@ def feature_root(entries: jax.Array, frame: Frame) -> tuple[jax.Array, jax.Array
 def gram_factors(
     entries: jax.Array, root: jax.Array, framed: Framed
 ) -> tuple[jax.Array, jax.Array]:
-    """F_j from its coordinates and A⁻¹ (X11), and their log-density under the prior (X14)."""
+    """F_j from its coordinates and A⁻¹ (X11), and their log-density under the prior (X14), (J,)."""
     frame = framed.frame
     d = root.shape[0]
     diagonal = jnp.eye(d, dtype=bool)
@@ -117,19 +117,20 @@ def gram_factors(
     mixed = offset + frame.spread * triangle(entries, d)
     logs = jnp.diagonal(mixed, axis1=1, axis2=2)
     bartlett = jnp.where(diagonal, jnp.exp(logs)[..., None], mixed)
-    return solve(root, jnp.eye(d)) @ bartlett, jnp.sum(degrees * logs) - 0.5 * jnp.sum(bartlett**2)
+    density = jnp.sum(degrees * logs, -1) - 0.5 * jnp.sum(bartlett**2, (-2, -1))
+    return solve(root, jnp.eye(d)) @ bartlett, density
 
 
 def gram_likelihood(grams: jax.Array, framed: Framed) -> jax.Array:
-    """Log-density (X15) of all Ŝ_j, from errors whose norm is the same in every basis."""
+    """Log-density (X15) of every Ŝ_j, (J,), from errors whose norm is the same in every basis."""
     q = framed.frame.rotation
     sds = framed.problem.gram_sds
     errors = grams - framed.problem.grams
     diagonal = jnp.sum((q @ errors) * q, -1)
     below = sds[:, 0, -1] ** -2
     excess = sds[:, 0, 0] ** -2 - 0.5 * below
-    whole = below @ jnp.sum(errors**2, (-2, -1))
-    return -0.25 * whole - 0.5 * excess @ jnp.sum(diagonal**2, -1)
+    whole = below * jnp.sum(errors**2, (-2, -1))
+    return -0.25 * whole - 0.5 * excess * jnp.sum(diagonal**2, -1)
 
 
 def moment_likelihood(regression: Whitened, problem: Problem) -> jax.Array:
@@ -155,9 +156,10 @@ def point_at(position: jax.Array, framed: Framed) -> Point:
     grams = factors @ factors.swapaxes(-1, -2)
     whitening = covariance_factor(grams, variance, problem)
     regression = whitened(grams, whitening, problem)
-    prior = feature_density + gram_density - problem.shape * log_variance - problem.rate / variance
+    variance_density = -problem.shape * log_variance - problem.rate / variance
+    prior = feature_density + gram_density.sum() + variance_density
     moment_density = moment_likelihood(regression, problem) - log_diagonal(whitening).sum()
-    likelihood = gram_likelihood(grams, framed) + moment_density
+    likelihood = gram_likelihood(grams, framed).sum() + moment_density
     return Point(log_density=prior + likelihood, noise_variance=variance, regression=regression)
 
 

@@ -18,6 +18,13 @@ VANISHING = 1e-6
 """Noise sd that stands for none, per unit of a holder's average diagonal entry."""
 
 
+SURE = 100.0
+"""κ − d − 1 where releases tell the spread of every feature: with more, intervals of slopes are too
+narrow, with less too wide (benchmarks/feature_scale.py)."""
+UNSURE = 1.0
+"""The same where noise hides one."""
+
+
 class Problem(NamedTuple):
     """Evidence and prior; J holders first."""
 
@@ -48,6 +55,7 @@ def problem_of(evidence: Evidence, prior: Prior) -> Problem:
     diagonal = np.maximum(evidence.gram_sd, least)[:, None, None]
     off_diagonal = np.maximum(evidence.off_diagonal_sd, least)[:, None, None]
     precision = np.linalg.inv(prior.covariance)
+    feature_scale, feature_degrees = feature_law(evidence, prior)
     with double_precision():
         return Problem(
             grams=jnp.asarray(grams),
@@ -59,9 +67,35 @@ def problem_of(evidence: Evidence, prior: Prior) -> Problem:
             shift=jnp.asarray(precision @ prior.mean),
             shape=jnp.asarray(prior.shape),
             rate=jnp.asarray(prior.rate),
-            feature_scale=jnp.asarray(prior.feature_scale),
-            feature_degrees=jnp.asarray(prior.feature_degrees),
+            feature_scale=jnp.asarray(feature_scale),
+            feature_degrees=jnp.asarray(feature_degrees),
         )
+
+
+def feature_law(evidence: Evidence, prior: Prior) -> tuple[NDArray[np.float64], float]:
+    r"""Λ and κ: the prior's own, or with the mean of Σ as the releases tell it.
+
+    That has the features' noisy means (behind an intercept) and mean squares, no correlation beyond
+    their means', and no variance below its noise sd g. The smallest sum of squares of a feature
+    over g says how sure it is, as $\kappa - d - 1$ from `UNSURE` at 1 to `SURE` at 2.
+    """
+    if not prior.released_features:
+        return prior.feature_scale, prior.feature_degrees
+    count = whole_counts(evidence).sum()
+    noise = max(float(np.linalg.norm(evidence.gram_sd)), VANISHING * count)
+    total = evidence.grams.sum(axis=0)
+    first = int(evidence.intercept)
+    means = np.zeros(evidence.d)
+    if first:
+        means = total[0] / max(total[0, 0], noise)
+    squares = (np.diagonal(total) - means**2 * total[0, 0])[first:]
+    sureness = float(np.clip(squares.min(initial=2 * noise) / noise - 1, 0.0, 1.0))
+    weight = UNSURE + sureness * (SURE - UNSURE)
+    law = np.diag(np.append(np.zeros(first), np.maximum(squares, noise)))
+    if first:
+        means[0] = 1.0
+        law += max(total[0, 0], noise) * np.outer(means, means)
+    return weight * law / count, evidence.d + 1 + weight
 
 
 def whole_counts(evidence: Evidence) -> NDArray[np.float64]:

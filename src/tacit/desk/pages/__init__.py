@@ -1,0 +1,1 @@
+"""The desk's pages: words and pictures of what the holder's side says, nothing computed here."""
