@@ -1,7 +1,8 @@
 """Several visits at a holder's: one message of a single holder, one a visit among several; the
 ledger is charged once for all of them and admits no second answer.
 
-Covers `tacit.holder.visits`, `tacit.holder.publish` and `tacit.visits`.
+Covers `tacit.holder.visits`, `tacit.holder.stage`, `tacit.holder.publish`, `tacit.visits.ask`,
+`tacit.visits.first`, `tacit.release.question` and `tacit.release.places`.
 """
 
 from itertools import pairwise

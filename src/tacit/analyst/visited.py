@@ -145,20 +145,23 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         matrix = opening.map
         start = opening.theta
     inverse = np.linalg.inv(matrix)
+    turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
+    known = (
+        _own_share(opening, len(talks)) if np.allclose(turn, np.eye(study.d), atol=1e-3) else None
+    )
     visits = []
     for talk in talks:
         answers = talk[1:]
         if not answers:
             continue
         apart = [inverse @ (start - answer.question.start) for answer in answers]
-        known = _own_share(opening, len(talks))
         visits.append(joined([Pool.of(answer) for answer in answers], apart, known))
     rows = np.array([each.pool.rows for each in visits])
     frame = Frame(
         map=matrix,
         start=start,
         first=opening.theta,
-        doubt=opening.stretch.prior,
+        doubt=turn @ opening.stretch.prior @ turn.T,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
     )
     return _evidence(study, [each.pool for each in visits], frame)

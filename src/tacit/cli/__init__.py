@@ -6,6 +6,7 @@ import sys
 import typer
 
 from tacit.cli import (
+    asking,
     compare,
     demo,
     desk,
@@ -50,6 +51,7 @@ app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)
+app.command("next")(asking.ask)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)

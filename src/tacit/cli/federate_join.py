@@ -100,6 +100,7 @@ def join(
     from tacit.federation.invitation import Invitation
 
     invited = Invitation.load(invitation)
+    study = invited.agreement()
     home = Path.home()
     joining = Joining(
         invitation=invited,
@@ -112,8 +113,9 @@ def join(
     )
     acts = joining.acts()
     typer.echo(
-        f"{invited.holder!r} joins the federation at {invited.address}; the invitation's "
-        f"fingerprint, to be compared with the analyst's: {invited.fingerprint}"
+        f"{invited.holder!r} joins the federation at {invited.address} for the study "
+        f"{study.name!r} (epsilon = {study.epsilon:g}, {study.hash}); the fingerprint of "
+        f"the invitation, to be compared with the analyst's: {invited.fingerprint}"
     )
     _agree([act.words for act in acts if not act.is_done], yes=yes)
     perform(acts)

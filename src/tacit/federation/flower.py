@@ -9,6 +9,7 @@ through this door with every minor version of `SUPPORTED`, and says what breaks 
 import base64
 import binascii
 import datetime as dt
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -231,6 +232,8 @@ def start_superlink(arguments: list[str], on_wrong_clock: Callable[[str, float],
         if not hasattr(node_auth, name):
             raise FederationError(f"this Flower has no {name}: install one of {SUPPORTED}")
         setattr(node_auth, name, value)
+    # Flower starts its helpers by their names.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     sys.argv = ["flower-superlink", *arguments]
     flower_superlink()
 

@@ -1,7 +1,9 @@
 """Invitation and reply: the one file that goes to a site, and the one that comes back.
 
-An invitation holds nothing secret: where the server is, its certificate authority, the study and a
-policy to begin with. A reply holds a site's two public keys, and is signed with the second; that
+An invitation holds nothing secret: where the server is, its certificate authority and the study.
+The policy is not in it, but made at the site by the site's own Tacit.
+
+A reply holds a site's two public keys, and is signed with the second; that
 they are this site's, people find out by reading a fingerprint to each other.
 """
 
@@ -19,6 +21,7 @@ from tacit.files import write_whole
 from tacit.records import Record, explain
 from tacit.release.parcel import PublicKey
 from tacit.release.signature import is_signed, load_key, public_key
+from tacit.study import Study
 
 MOST_BYTES = 2**21
 Holder = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{1,100}$")]
@@ -62,7 +65,10 @@ class Invitation(_Letter):
     address: Address
     authority: Certificate
     study: str
-    policy: str
+
+    def agreement(self) -> Study:
+        """The study that the site is invited to."""
+        return Study.from_toml(self.study)
 
     @property
     def fingerprint(self) -> str:

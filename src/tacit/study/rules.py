@@ -136,6 +136,10 @@ def _check_visits(study: "Study") -> None:
         "visits above 1 exclude scales_share: their first visit asks where values lie",
     )
     must(
+        study.secure_sum is None,
+        "visits above 1 exclude secure_sum, which has one session and one sum: set visits = 1",
+    )
+    must(
         bool(study.planned_rows),
         "visits above 1 need planned_rows: one number for a single holder, whose visits all happen "
         "at once, or one for each of several",

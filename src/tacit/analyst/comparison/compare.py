@@ -125,6 +125,11 @@ def _check_same(posteriors: tuple[Posterior, ...]) -> None:
                 "a posterior does not hold the statistics that it was inferred from: fit it again "
                 "from the releases"
             )
+        if posterior.family is not None or posterior.source.evidence.frame is not None:
+            raise PosteriorError(
+                "models are compared as straight lines, from studies of one visit: fit without "
+                "family, and state visits = 1 in the study"
+            )
         if posterior.source.holders == "separate":
             raise PosteriorError("models are compared over all holders together, not separate ones")
         if posterior.study.hash != first.study.hash or _releases(posterior) != _releases(first):

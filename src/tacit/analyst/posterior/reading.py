@@ -95,8 +95,8 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
 
 
 def response_of(pooled: Pooled, evidence: Evidence) -> Response | None:
-    """Variance of the response, scaled; None where y'y is not published."""
-    if evidence.squares is None or evidence.square_sd is None:
+    """Variance of the response, scaled; None where y'y is not published, or of residuals alone."""
+    if evidence.squares is None or evidence.square_sd is None or evidence.frame is not None:
         return None
     weight = _weight(pooled, intercept=evidence.intercept)
     mean = float(evidence.moments[:, 0].sum()) / weight if evidence.intercept else 0.0

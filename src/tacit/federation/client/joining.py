@@ -3,6 +3,7 @@
 A key is never overwritten, nor a policy that was edited: what is there already is left as it is.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from tacit.errors import FederationError
 from tacit.federation.client.place import FILE, PORT, Place
 from tacit.federation.invitation import Invitation, Reply
 from tacit.federation.keys import ensure_keys, write_node_key
-from tacit.federation.project import filled
+from tacit.federation.project import Project, filled
 from tacit.federation.services import Services, add_users, is_user
 from tacit.files import write_whole
 
@@ -113,22 +114,18 @@ class Joining:
         )
 
     def _filled(self, name: str) -> str:
-        """A template of this site; the policy is the invitation's, with this site's places."""
-        words = {
-            "HOLDER": self.invitation.holder,
+        """A template of this site: the policy too is made here, of the study and nothing else."""
+        holder = self.invitation.holder
+        common = Project(self.invitation.agreement(), (holder,), self.invitation.address).words()
+        places = {
+            "HOLDER": holder,
             "PREFIX": str(self.prefix),
-            "ADDRESS": self.invitation.address,
             "FOLDER": str(self.folder),
             "STATE": str(self.state),
             "NODESTATE": str(self.state / "node") if self.user else "/var/lib/tacit-supernode",
-            "DATA": self.data,
+            "DATA": json.dumps(self.data)[1:-1],
         }
-        if name == "holder.toml":
-            text = self.invitation.policy
-            for word in ("FOLDER", "STATE", "DATA"):
-                text = text.replace(f"@{word}@", words[word])
-            return text
-        return filled(f"holder/{name}", words)
+        return filled(f"holder/{name}", common | places)
 
     def reply(self) -> Reply:
         """What the analyst needs to know of this site."""

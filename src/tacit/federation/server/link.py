@@ -11,6 +11,8 @@ from tacit.files import write_whole
 
 LOG = logging.getLogger("tacit.federation")
 MOST_KEPT = 1000
+LONGEST_KEY = 1000
+"""Letters of a public key: anybody may send something longer, and no site has it."""
 _FILE = "clocks.json"
 _PAUSE = 10.0
 """Seconds within which the same is not noted twice."""
@@ -35,6 +37,8 @@ def note_clock(state: Path, key: str, seconds: float) -> None:
     """Keep that a site's clock was too far off; anybody may claim a key, so it is only a hint."""
     moment = time.monotonic()
     if moment - _noted.get(key, -_PAUSE) < _PAUSE or len(_noted) >= MOST_KEPT:
+        return
+    if len(key) > LONGEST_KEY:
         return
     _noted[key] = moment
     LOG.warning(

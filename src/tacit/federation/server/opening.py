@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tacit.errors import FederationError
 from tacit.federation.invitation import Invitation, Reply
-from tacit.federation.project import INNER_PORT, Project, filled
+from tacit.federation.project import INNER_PORT, filled
 from tacit.federation.server.control import Control
 from tacit.federation.server.sites import Sites
 from tacit.federation.services import Services, add_users
@@ -36,17 +36,11 @@ def address_of(project: Path) -> str:
 
 def invitation_of(project: Path, holder: str) -> Invitation:
     """What a site is sent."""
-    study = Study.load(project / "app/study.toml")
-    address = address_of(project)
-    words = Project(study, (holder,), address).words() | {"HOLDER": holder}
-    for word in ("FOLDER", "STATE", "DATA"):  # the site's own to fill in
-        words[word] = f"@{word}@"
     return Invitation(
         holder=holder,
-        address=address,
+        address=address_of(project),
         authority=_read(project / "superlink/ca.crt"),
-        study=study_toml(study),
-        policy=filled("holder/holder.toml", words),
+        study=study_toml(Study.load(project / "app/study.toml")),
     )
 
 
