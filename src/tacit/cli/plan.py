@@ -106,18 +106,11 @@ def plan(
 
     Example: `tacit plan study.toml --rows 12000,8000,5000 --epsilon 0.5,1,2 --width 0.1`
     """
-    from tacit.plan import Guess, epsilon_for, forecast, persons_of
+    from tacit.plan import Guess, epsilon_for, forecast
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = list(agreement.planned_rows)
-    if rows is not None:
-        counts = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
-        holders = persons_of(agreement, counts, rows_per_person)
-    elif rows_per_person != 1:
-        raise StudyError(
-            "--rows-per-person goes with --rows: planned_rows of a study with a person are persons"
-        )
+    holders = _persons(agreement, rows, rows_per_person)
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
@@ -143,6 +136,20 @@ def plan(
         typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
+
+
+def _persons(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
+    """Each holder's number of persons: as asked for, or as the study plans it."""
+    from tacit.plan import persons_of
+
+    if rows is not None:
+        counts = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+        return persons_of(study, counts, rows_per_person)
+    if rows_per_person != 1:
+        raise StudyError(
+            "--rows-per-person goes with --rows: planned_rows of a study with a person are persons"
+        )
+    return list(study.planned_rows)
 
 
 def _numbers(text: str, option: str, example: str) -> list[float]:
