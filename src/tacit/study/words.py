@@ -32,9 +32,17 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
         "sum": secure_sum(study) if study.secure_sum is not None else None,
+        "holders": holders(study),
         "guarantee": guarantee(study),
     }
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def holders(study: Study) -> str | None:
+    """Who is expected to publish, where the study says so."""
+    if not study.holders:
+        return None
+    return f"{len(study.holders)} are expected: {', '.join(study.holders)}"
 
 
 def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:

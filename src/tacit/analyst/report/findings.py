@@ -67,12 +67,14 @@ def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate)
         low, high = compared.feature.typical or compared.feature.range or (0.0, 1.0)
         factor = compared.step / (high - low)
         template = ("each" if compared.where else "Each") + " additional $step of <b>$name</b>"
-    step = "unit" if compared.step == 1 else f"{compared.step:,.10g}"
+    unit = compared.feature.unit
+    step = "unit" if compared.step == 1 and unit is None else f"{compared.step:,.10g}"
+    step += "" if unit is None else f" {unit}"
     size, bounds = _sizes(subject, estimate, factor)
     return html(
         "$where$what goes with <b>$size $word</b> $response ($bounds).",
         where=_opening(compared),
-        what=html(template, name=compared.feature.name, top=top, bottom=bottom, step=step),
+        what=html(template, name=compared.feature.shown, top=top, bottom=bottom, step=step),
         size=size,
         word="more" if estimate.mean > 0 else "less",
         response=subject.response,
@@ -107,7 +109,7 @@ def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) 
         response=subject.response,
         size=size,
         word="higher" if estimate.mean > 0 else "lower",
-        name=compared.feature.name,
+        name=compared.feature.shown,
         top=top,
         bottom=bottom,
         bounds=bounds,

@@ -71,7 +71,7 @@ def _release(study: Study, policy: Policy) -> Answer:
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
     release = publish(
         study,
-        _table(study, policy),
+        table_for(study, policy),
         holder=policy.holder,
         ledger=ledger,
         dataset=policy.dataset,
@@ -92,7 +92,7 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
     def pay_and_mask(seal: Seal) -> str:
         ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-        return publish_share(study, _table(study, policy), seal, ledger=ledger, **paying)
+        return publish_share(study, table_for(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
         name=policy.holder,
@@ -106,7 +106,8 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
     return Answer("released", release=document)
 
 
-def _table(study: Study, policy: Policy) -> Table:
+def table_for(study: Study, policy: Policy) -> Table:
+    """The rows that a site publishes from, refused where there are too few."""
     source: object = list(policy.data)
     if policy.query is not None:
         source = sql_table(policy.data[0], policy.query)
