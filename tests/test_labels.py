@@ -48,29 +48,33 @@ def test_coefficients_are_shown_by_label_and_levels_left_alone():
     assert labelled(agreed([AGE, BMI]), names) == names
 
 
+def patients(rng, count):
+    age = rng.uniform(20, 90, count)
+    return {"age": age, "sex": rng.choice(["f", "age"], count), "days": 0.2 * age}
+
+
 @pytest.fixture(scope="module")
 def posterior():
     rng = np.random.default_rng(3)
-    rows = np.column_stack([np.ones(2000), rng.uniform(-1, 1, 2000), rng.integers(0, 2, 2000)])
-    rows = np.column_stack([rows[:, 1:], 0.3 * rows[:, 1]])
-    release = simulate(LABELLED, rows, rng, holder="north")
+    release = simulate(LABELLED, patients(rng, 5000), rng, holder="north")
     return tacit.fit(tacit.collect(release, allow_simulated=True))
 
 
-def test_summary_and_report_speak_in_labels(posterior):
+def test_summary_and_report_speak_in_labels(posterior, tmp_path):
     overview = posterior.summary()
     text = str(overview)
     assert "\nAge " in text
     assert "of Length of stay (days)" in text
     assert overview.rows[1].name == "age"  # a program goes on finding it
-    page = posterior.report()
+    posterior.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Length of stay" in page
     assert "years" in page
 
 
 def test_who_is_missing_is_known(posterior, tmp_path):
     rng = np.random.default_rng(5)
-    rows = rng.uniform(-1, 1, (50, 3))
+    rows = patients(rng, 50)
     north, east = (simulate(LABELLED, rows, rng, holder=name) for name in ("north", "east"))
     collection = tacit.collect([north, east], allow_simulated=True)
     assert collection.absent == ("south",)
@@ -83,14 +87,14 @@ def test_who_is_missing_is_known(posterior, tmp_path):
 WRONG = {
     "levels as numbers": (
         {"features": [AGE, {"name": "sex", "levels": [0, 1]}]},
-        "feature 'sex': levels.entry 1 must be text in quotation marks",
+        "feature 'sex': levels.entry 1: must be text in quotation marks",
     ),
     "a field misspelt": (
         {"features": [{"name": "age", "ranges": [0, 1]}]},
-        "feature 'age': ranges is no field of a feature: did you mean range?",
+        "feature 'age': ranges: no such field in a feature; did you mean range?",
     ),
     "a field of the study": ({"epsilom": 1}, "did you mean epsilon?"),
-    "no name": ({"features": [{"range": [0, 1]}]}, "feature number 1: name is not there"),
+    "no name": ({"features": [{"range": [0, 1]}]}, "feature number 1: name: must be given"),
     "a range turned round": (
         {"features": [{"name": "age", "range": [5, 1]}]},
         "feature 'age': range must be [low, high]",
@@ -98,7 +102,7 @@ WRONG = {
     "neither": ({"features": [{"name": "age"}]}, "feature 'age': give exactly one of range"),
     "a range as text": (
         {"features": [{"name": "age", "range": "0..1"}]},
-        "feature 'age': range must be a list, as [18, 100]",
+        "feature 'age': range: must be a list of two numbers, as [18, 100]",
     ),
     "a kind of missing": ({"missing": "x"}, "missing: must be 'drop', 'impute' or 'refuse'"),
 }

@@ -1,6 +1,11 @@
-"""One account by default, and a ledger that was put back: `cli/ledger.py`, `cli/options.py`."""
+"""One account by default, a ledger that explains itself or was put back, a study by questions.
+
+Covers `cli/ledger.py`, `cli/options.py`, `cli/study_questions.py`, `holder/explanation.py`.
+"""
 
 import shutil
+
+from tacit.study import Study
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -56,7 +61,7 @@ def test_a_gap_must_be_accepted(tacit, house):
 
 def test_the_ledger_explains_how_charges_add_up(tacit):
     tacit("ledger", "limit", "--dataset", "patients", "--epsilon", "2", "--delta", "1e-6")
-    tacit("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
+    tacit(*PUBLISH)
     code, out, _ = tacit("ledger", "explain")
     assert code == 0
     words = " ".join(out.split())
@@ -70,17 +75,14 @@ def test_the_ledger_explains_how_charges_add_up(tacit):
 
 def test_a_near_name_of_a_data_set_is_asked_about(tacit):
     tacit("ledger", "limit", "--dataset", "patients", "--epsilon", "2", "--delta", "1e-6")
-    code, _, err = tacit(
-        *("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json"),
-        *("--dataset", "Patients"),
-    )
+    code, _, err = tacit(*PUBLISH, "--dataset", "patient")
     assert code == 2
     assert "did you mean 'patients'?" in err
 
 
 def test_the_ledger_fits_eighty_columns_without_breaking_words(tacit, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    tacit("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
+    tacit(*PUBLISH)
     out = tacit("ledger", "show")[1]
     assert max(map(len, out.splitlines())) <= 80
     assert "length-of-stay" in out

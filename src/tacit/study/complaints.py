@@ -7,8 +7,6 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tacit.records import explain
-
 FIELDS = {
     "features": ("name", "label", "unit", "range", "typical", "levels", "other"),
     "response": ("name", "label", "unit", "range", "function", "centred"),
@@ -20,8 +18,9 @@ _KINDS = {
     "float_type": "must be a number",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
-    "tuple_type": "must be a list, as [18, 100]",
-    "missing": "is not there, and must be",
+    "tuple_type": "must be a list",
+    "model_type": "must be a table of fields",
+    "missing": "must be given",
 }
 
 
@@ -30,24 +29,23 @@ def explain_study(error: ValidationError, document: object) -> str:
     complaints = error.errors(include_url=False, include_input=False, include_context=False)
     unknown = [complaint for complaint in complaints if complaint["type"] == "extra_forbidden"]
     first = (unknown or complaints)[0]
-    sentence = _sentence(first, document) or explain(error)
-    return sentence.replace("input should be", "must be")
+    return f"{_place(first['loc'], document)}: {_rule(first)}"
 
 
-def _sentence(complaint: ErrorDetails, document: object) -> str | None:
-    """Our own sentence; none where the rule speaks for itself."""
+def _rule(complaint: ErrorDetails) -> str:
+    """What must hold, in our own words where pydantic's would not help."""
     path = complaint["loc"]
-    place = _place(path, document)
     kind = complaint["type"]
     if kind == "extra_forbidden":
-        return f"{place} is no field of {_table(path)}{_meant(path)}"
-    if "levels" in path and kind == "string_type":
-        return f'{place} must be text in quotation marks, as levels = ["0", "1"]'
+        return f"no such field in {_table(path)}{_meant(path)}"
+    if kind == "string_type" and "levels" in path:
+        return 'must be text in quotation marks, as levels = ["0", "1"]'
+    if kind == "tuple_type" and path[-1] in {"range", "typical"}:
+        return "must be a list of two numbers, as [18, 100]"
     if kind in _KINDS:
-        return f"{place} {_KINDS[kind]}"
+        return _KINDS[kind]
     rule = complaint["msg"].removeprefix("Value error, ")
-    is_about_a_column = len(path) > 1 and path[0] == "features"
-    return f"{place}: {rule[0].lower()}{rule[1:]}" if is_about_a_column else None
+    return (rule[0].lower() + rule[1:]).replace("input should be", "must be")
 
 
 def _place(path: Sequence[int | str], document: object) -> str:
@@ -57,7 +55,7 @@ def _place(path: Sequence[int | str], document: object) -> str:
         name = _name(document, rest[0])
         field = ".".join(_step(step) for step in rest[1:])
         return f"feature {name}" + (f": {field}" if field else "")
-    return ".".join(_step(step) for step in path)[:200] or "the study"
+    return ".".join(_step(step) for step in path) or "the document"
 
 
 def _step(step: int | str) -> str:
@@ -87,7 +85,7 @@ def _meant(path: Sequence[int | str]) -> str:
     known = FIELDS.get(str(path[0]), ()) if len(path) > 1 else TOP
     close = get_close_matches(str(path[-1]), known, n=1)
     if close:
-        return f": did you mean {close[0]}?"
+        return f"; did you mean {close[0]}?"
     return f"; those are {', '.join(known)}" if known else ""
 
 
