@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 
-.PHONY: demo test coverage lint pins bench paper docs audit calibrate proofs clean
+.PHONY: demo test coverage lint pins bench paper docs audit faults bundle calibrate proofs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -39,6 +39,15 @@ lint: $(READY)
 audit: $(READY)
 	$(BIN)/python tests/privacy/audit.py
 	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli
+
+# Real processes and real faults: sites killed, a SuperLink restarted, wires cut, clocks wrong, fifty sites; half an hour.
+faults: $(READY)
+	$(BIN)/pytest -m slow tests/federation tests/deploy
+
+# dist/bundle: wheels with hashes, for machines without a package index.
+bundle: $(READY)
+	rm -rf dist/bundle
+	$(BIN)/python deploy/bundle.py dist/bundle
 
 calibrate: $(READY)
 	$(BIN)/pytest -m slow tests/analyst

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.holder.dossier.registry import Entry
 from tacit.release import Release, ScalesRelease
+from tacit.release.places import PlacesRelease
+from tacit.release.question import Question
 from tacit.study import Study
 
 FOLDER = Path(__file__).with_name("schemas")
@@ -18,6 +20,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "study": Study,
     "release": Release,
     "scales": ScalesRelease,
+    "places": PlacesRelease,
+    "question": Question,
     "posterior": PosteriorFacts,
     "deployment": Entry,
 }

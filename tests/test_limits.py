@@ -112,7 +112,10 @@ STUDIES = {
     "a word": ("a" * 1_000_000, "not valid TOML"),
     "quotes": ('"' * 1_000_000, "not valid TOML"),
     "escapes": ('a = "' + "\\\\" * 500_000, "not valid TOML"),
-    "wrong fields": (HEAD + "[x]\n" + "".join(f"a{k} = 1\n" for k in range(25_000)), "x: no such field"),
+    "wrong fields": (
+        HEAD + "[x]\n" + "".join(f"a{k} = 1\n" for k in range(25_000)),
+        "x: no such field",
+    ),
     "unknown fields": ("".join(f"a{k} = 1\n" for k in range(25_000)) + HEAD, "no such field"),
 }
 

@@ -487,3 +487,12 @@ def test_a_place_found_writable_can_be_written(tmp_path, name):
     refuse_unwritable(tmp_path / name)
     RELEASE.save(tmp_path / name)
     assert (tmp_path / name).exists()
+
+
+def test_releases_are_compared_by_what_they_state():
+    release = release_of()
+    again = Release.from_json(release.to_json())
+    assert release.gram is not None
+    assert release == again
+    assert hash(release.study) == hash(again.study)
+    assert release != again.model_copy(update={"holder": "another"})

@@ -283,7 +283,19 @@ def test_every_field_of_a_study_is_among_those_changed():
     tried = {path[0] for path, _ in OTHER_STUDIES} | {
         ".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"
     }
-    assert fields - tried == {"release.count", "missing_person", "holders"}, "they are tried apart"
+    apart = {"release.count", "missing_person", "visits", "holders"}
+    assert fields - tried == apart, "they are tried apart"
+
+
+def test_visits_change_the_hash_and_one_leaves_no_trace():
+    planned = DOCUMENT | {"planned_rows": [5000]}
+    one = Study.from_document(planned | {"visits": 1})
+    assert one.hash == Study.from_document(planned).hash
+    assert "visits" not in one.document()
+    hashes = {Study.from_document(planned | {"visits": k}).hash for k in range(1, 9)}
+    assert len(hashes) == 8
+    four = Study.from_document(planned | {"visits": 4})
+    assert four.resolved().hash == four.hash
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():

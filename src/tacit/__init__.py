@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.analyst.collection import Collection as Collection
     from tacit.analyst.collection import collect as collect
+    from tacit.analyst.comparison.compare import compare as compare
+    from tacit.analyst.comparison.compare import select as select
     from tacit.analyst.fit import fit as fit
     from tacit.analyst.follow import Follower as Follower
     from tacit.analyst.methods.method import Settings as Settings
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.analyst.prior import Prior as Prior
     from tacit.analyst.typical import fix_scales as fix_scales
     from tacit.budget import Budget as Budget
+    from tacit.classifier import PrivateBayesianClassifier as PrivateBayesianClassifier
     from tacit.errors import TacitError as TacitError
     from tacit.estimator import PrivateBayesianRegression as PrivateBayesianRegression
     from tacit.holder.ledger import Ledger as Ledger
@@ -46,6 +49,7 @@ _HOMES = {
     "Ledger": "tacit.holder.ledger",
     "Posterior": "tacit.analyst.posterior.posterior",
     "Prior": "tacit.analyst.prior",
+    "PrivateBayesianClassifier": "tacit.classifier",
     "PrivateBayesianRegression": "tacit.estimator",
     "Rehearsal": "tacit.holder.rehearsal",
     "Release": "tacit.release.statistics",
@@ -59,12 +63,14 @@ _HOMES = {
     "TacitError": "tacit.errors",
     "Term": "tacit.study.terms",
     "collect": "tacit.analyst.collection",
+    "compare": "tacit.analyst.comparison.compare",
     "fit": "tacit.analyst.fit",
     "fix_scales": "tacit.analyst.typical",
     "forecast": "tacit.plan",
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
     "rehearse": "tacit.holder.publish",
+    "select": "tacit.analyst.comparison.compare",
     "simulate": "tacit.simulation",
     "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream.publish",

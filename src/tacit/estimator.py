@@ -44,67 +44,16 @@ class PrivacyWarning(UserWarning):
     """A fit protects less than it may seem to."""
 
 
-class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Bayesian linear regression whose every fit is (ε, δ)-differentially private.
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """What every private estimator is: a study from public ranges, and fits that are charged."""
 
-    Parameters
-    ----------
-    epsilon, delta
-        What one fit spends; delta well below one over the number of persons.
-    ranges
-        Public range of every feature: one pair for all, a pair for each, or a mapping from column
-        names to pairs. It must not be read off the data. Values outside are clamped.
-    response_range
-        Public range of the response.
-    fit_intercept
-        Whether the model has a constant; without one it goes through the origin.
-    relation
-        What one person's change is: "replace-one" or "add-remove".
-    prior
-        A `tacit.Prior`, the name of one, or the path of a prior file.
-    budget
-        A `tacit.Budget` that this and other estimators share: a fit that it does not admit is
-        refused.
-
-    Attributes
-    ----------
-    coef_, intercept_, sigma_
-        Posterior means of coefficients, constant and residual standard deviation, in the units of
-        the data.
-    posterior_, release_, study_
-        The posterior, the noisy statistics that it was inferred from, and the study that both
-        state.
-    simulated_
-        Whether the noise came from a seed (`simulate`).
-    n_features_in_, feature_names_in_
-        As in every estimator.
-
-    Notes
-    -----
-    There is no `random_state`: scikit-learn's own estimators set one wherever they find it, and
-    noise from a seed protects nobody. To repeat a fit, call `simulate`.
-    """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        ranges: Any = None,  # noqa: ANN401
-        response_range: Any = None,  # noqa: ANN401
-        *,
-        fit_intercept: bool = True,
-        relation: Relation = "replace-one",
-        prior: Any = "weak",  # noqa: ANN401
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ranges = ranges
-        self.response_range = response_range
-        self.fit_intercept = fit_intercept
-        self.relation = relation
-        self.prior = prior
-        self.budget = budget
+    epsilon: float
+    delta: float
+    ranges: Any
+    relation: Relation
+    prior: Any
+    budget: Budget | None
+    _given = "ranges and response_range"
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
         """Spend (ε, δ) on the rows and infer the posterior."""
@@ -119,50 +68,28 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         return self._fit(X, y, seeded(rng))
 
     def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
-        x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        study = self._study()
+        raise NotImplementedError
+
+    def _release(self, study: Study, batch: pa.RecordBatch, sampler: Sampler | None) -> Collection:
+        """Charge the budget and publish, to nobody but the estimator itself."""
         prior_of(self.prior, study)  # a wrong one is found before anything is paid
-        statistics = statistics_of(study, [_batch(study, x, response)])
+        statistics = statistics_of(study, [batch])
         if sampler is None:
             self._charge(study)
         self.release_ = privatise(study, statistics, Purpose("estimator"), sampler)
         self.study_ = study
         self.simulated_ = self.release_.simulated
-        self.posterior_ = fit(Collection(study, (self.release_,)), prior=self.prior)
-        mean = self.posterior_.mean()
-        self.intercept_ = float(mean[0]) if study.intercept else 0.0
-        self.coef_ = mean[int(study.intercept) :]
-        self.sigma_ = self.posterior_.residual_sd()
-        return self
-
-    def predict(
-        self,
-        X: Any,  # noqa: ANN401, N803
-        *,
-        return_std: bool = False,
-    ) -> Array | tuple[Array, Array]:
-        """Mean of the response at each row and, if asked for, its standard deviation.
-
-        The latter is of coefficients and residual together.
-        """
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
-        [design] = Design(self.study_, response=False).blocks(_batch(self.study_, x), len(x))
-        centre, half = self.study_.response.mapping
-        mean: Array = centre + half * (self.posterior_.mean("scaled") @ design)
-        if not return_std:
-            return mean
-        spread = np.einsum("ai,ab,bi->i", design, self.posterior_.covariance("scaled"), design)
-        return mean, half * np.sqrt(spread + self.posterior_.outcome.residual_variance())
+        return Collection(study, (self.release_,))
 
     # The study.
 
-    def _study(self) -> Study:
+    def _agreed(self, response_range: Any, *, intercept: bool) -> Study:  # noqa: ANN401
+        """The study of the columns that `validate_data` has met."""
         unnamed = [f"x{k}" for k in range(self.n_features_in_)]
         names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
-        if self.ranges is None or self.response_range is None:
+        if self.ranges is None or response_range is None:
             raise StudyError(
-                "ranges and response_range must be given, such as ranges=(0, 100) or "
+                f"{self._given} must be given, such as ranges=(0, 100) or "
                 "ranges={'age': (18, 100)} and response_range=(0, 30): they are public knowledge, "
                 "and reading them off the data would leak it"
             )
@@ -172,8 +99,8 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
         ]
         response = {
             "name": _unused("y", names),
-            "range": _pair(self.response_range),
-            "centred": bool(self.fit_intercept),
+            "range": _pair(response_range),
+            "centred": intercept,
         }
         through_origin = [{"product": [{"of": name, "centred": False}]} for name in names]
         return Study.from_document(
@@ -182,10 +109,10 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
                 "relation": self.relation,
                 "epsilon": float(self.epsilon),
                 "delta": float(self.delta),
-                "intercept": bool(self.fit_intercept),
+                "intercept": intercept,
                 "response": response,
                 "features": features,
-                "terms": [] if self.fit_intercept else through_origin,
+                "terms": [] if intercept else through_origin,
             }
         )
 
@@ -253,8 +180,106 @@ class PrivateBayesianRegression(RegressorMixin, BaseEstimator):  # type: ignore[
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
         tags.non_deterministic = True  # noise is fresh in every fit
+        return tags
+
+
+class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Bayesian linear regression whose every fit is (ε, δ)-differentially private.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What one fit spends; delta well below one over the number of persons.
+    ranges
+        Public range of every feature: one pair for all, a pair for each, or a mapping from column
+        names to pairs. It must not be read off the data. Values outside are clamped.
+    response_range
+        Public range of the response.
+    fit_intercept
+        Whether the model has a constant; without one it goes through the origin.
+    relation
+        What one person's change is: "replace-one" or "add-remove".
+    prior
+        A `tacit.Prior`, the name of one, or the path of a prior file.
+    budget
+        A `tacit.Budget` that this and other estimators share: a fit that it does not admit is
+        refused.
+
+    Attributes
+    ----------
+    coef_, intercept_, sigma_
+        Posterior means of coefficients, constant and residual standard deviation, in the units of
+        the data.
+    posterior_, release_, study_
+        The posterior, the noisy statistics that it was inferred from, and the study that both
+        state.
+    simulated_
+        Whether the noise came from a seed (`simulate`).
+    n_features_in_, feature_names_in_
+        As in every estimator.
+
+    Notes
+    -----
+    There is no `random_state`: scikit-learn's own estimators set one wherever they find it, and
+    noise from a seed protects nobody. To repeat a fit, call `simulate`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        ranges: Any = None,  # noqa: ANN401
+        response_range: Any = None,  # noqa: ANN401
+        *,
+        fit_intercept: bool = True,
+        relation: Relation = "replace-one",
+        prior: Any = "weak",  # noqa: ANN401
+        budget: Budget | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ranges = ranges
+        self.response_range = response_range
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+        self.prior = prior
+        self.budget = budget
+
+    def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
+        x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        study = self._agreed(self.response_range, intercept=bool(self.fit_intercept))
+        collection = self._release(study, batch_of(study, x, response), sampler)
+        self.posterior_ = fit(collection, prior=self.prior)
+        mean = self.posterior_.mean()
+        self.intercept_ = float(mean[0]) if study.intercept else 0.0
+        self.coef_ = mean[int(study.intercept) :]
+        self.sigma_ = self.posterior_.residual_sd()
+        return self
+
+    def predict(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        *,
+        return_std: bool = False,
+    ) -> Array | tuple[Array, Array]:
+        """Mean of the response at each row and, if asked for, its standard deviation.
+
+        The latter is of coefficients and residual together.
+        """
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
+        centre, half = self.study_.response.mapping
+        mean: Array = centre + half * (self.posterior_.mean("scaled") @ design)
+        if not return_std:
+            return mean
+        spread = np.einsum("ai,ab,bi->i", design, self.posterior_.covariance("scaled"), design)
+        return mean, half * np.sqrt(spread + self.posterior_.outcome.residual_variance())
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # on the few rows of a test there is little but noise
         return tags
 
 
@@ -288,7 +313,8 @@ class _Fits:
         return {"_mus": list(self._mus), "_lock": None}
 
 
-def _batch(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
+def batch_of(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
+    """Arrays as a batch of the study's columns."""
     columns = {feature.name: column for feature, column in zip(study.features, x.T, strict=True)}
     return pa.RecordBatch.from_pydict(
         columns if response is None else columns | {study.response.name: response}

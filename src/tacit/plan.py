@@ -10,11 +10,14 @@ said of how much they fill, a band is given beside it.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.analyst.families.fit import check_study
+from tacit.analyst.families.links import FamilyName, Link, link_named
 from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.outlook import expected, widths
 from tacit.analyst.posterior.posterior import Posterior
@@ -39,6 +42,9 @@ OVERLAP = 0.8
 """What p numeric features are expected to leave each other, times √p."""
 MOST_EPSILON = 20.0
 """Largest ε that is looked at: beyond it little is promised."""
+MOST_EXTREME = 1e-6
+"""Rate, over the response's range, below which no constant is looked for."""
+HALVINGS = 60
 EPSILON_STEP = 1.01
 """How closely the smallest ε that suffices is found, as a factor."""
 
@@ -47,7 +53,8 @@ EPSILON_STEP = 1.01
 class Guess:
     """What the planner assumes of the data.
 
-    How much features explain; how much of their intervals they fill, in standard deviations
+    How much features explain, for a family of the variance of what stands behind its answers or
+    counts; how much of their intervals they fill, in standard deviations
     against those of an even spread; how they correlate; and the response's sd in half its range.
     The defaults are in the middle of public tables (benchmarks/real_tables.py).
     """
@@ -57,6 +64,12 @@ class Guess:
     correlation: float | None = None  # None: 1 − 0.8/√p of p numeric features
     response_sd: float = 0.35
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
+    family: FamilyName | None = None  # None: a straight line
+    rate: float | None = None  # mean response of a family; None: a fifth of its range
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and self.family is None:
+            raise StudyError("rate goes with a family: the share of ones, or the mean count")
 
     def filled(self, feature: Feature) -> float:
         """How much of its mapped interval a numeric feature fills."""
@@ -146,8 +159,8 @@ def _posteriors(
 ) -> tuple[Posterior, Posterior]:
     """What imagined rows would give with the noise of ε, and without any."""
     gram = _imagine(study, guess)
-    private = expected(study, rows, gram, [epsilon] * len(rows), guess.spread)
-    return private, expected(study, rows, gram, None, guess.spread)
+    imagine = partial(expected, study, rows, gram, spread=guess.spread, family=guess.family)
+    return imagine([epsilon] * len(rows)), imagine(None)
 
 
 def epsilon_for(
@@ -192,15 +205,48 @@ def imagined_rows(
             levels = np.array(feature.all_levels)
             table[feature.name] = levels[rng.integers(len(levels), size=rows)]
     x = _encoded(study, table, rows)[int(study.intercept) :]
+    if guess.family is not None:
+        table[study.response.name], beta = _answers(study, guess, link_named(guess.family), rng, x)
+        return table, beta
     signal_sd = guess.response_sd * np.sqrt(guess.r_squared / max(len(x), 1))
-    slopes = signal_sd / np.maximum(x.std(axis=1), 1e-9)
-    slopes *= np.where(np.arange(len(x)) % 2, -1.0, 1.0)
+    slopes = _slopes(x, signal_sd)
     signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(x) else np.zeros(rows)
     residual_sd = guess.response_sd * np.sqrt(1 - guess.r_squared)
     y = np.clip(signal + residual_sd * rng.standard_normal(rows), -1, 1)
     table[study.response.name] = _responses(study.response, y)
     constant = [-float(slopes @ x.mean(axis=1))] if study.intercept else []
     return table, np.array([*constant, *slopes])
+
+
+def _slopes(x: Array, sd: float) -> Array:
+    """Slopes of either sign, each of which carries the same standard deviation."""
+    signs = np.where(np.arange(len(x)) % 2, -1.0, 1.0)
+    slopes: Array = signs * sd / np.maximum(x.std(axis=1), 1e-9)
+    return slopes
+
+
+def _answers(
+    study: Study, guess: Guess, link: Link, rng: np.random.Generator, x: Array
+) -> tuple[Array, Array]:
+    """Answers or counts of imagined rows at the guessed rate, and their coefficients."""
+    check_study(link, study)
+    top = study.response.range[1]
+    rate = top / 5 if guess.rate is None else guess.rate
+    if not 0 < rate < top:
+        raise StudyError(f"rate must lie between 0 and {top:g}, the response's range; got {rate:g}")
+    slopes = _slopes(x, link.spread(guess.r_squared, rate) / math.sqrt(max(len(x), 1)))
+    index = slopes @ x if len(x) else np.zeros(x.shape[1])
+    low = link.inverse(MOST_EXTREME * top) - float(np.abs(index).max())
+    high = -low if link.binary else link.inverse(top)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if float(link.mean(middle + index).mean()) < rate:
+            low = middle
+        else:
+            high = middle
+    mean = link.mean(low + index)
+    drawn = rng.random(len(mean)) < mean if link.binary else np.minimum(rng.poisson(mean), top)
+    return drawn.astype(float), np.array([low, *slopes])
 
 
 def _encoded(study: Study, table: dict[str, NDArray[np.generic]], rows: int) -> Array:

@@ -34,10 +34,16 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 
 
-class Record(BaseModel):
+class Record(BaseModel):  # noqa: PLW1641 - a frozen one is given its hash
     """A frozen record of plain values that refuses fields it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; what was worked out from them does not count."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The record with some fields changed; what was worked out from the others is forgotten."""

@@ -5,19 +5,25 @@ an explicit flag.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import SEEDED, noisy_steps, privatise
+from tacit.holder.places import PLACES, privatise_places
 from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.statistics import statistics_of
+from tacit.holder.tally import total_of
+from tacit.holder.visits import Message, answer, converse, mapped, read_table
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.release.scales import ScalesRelease
 from tacit.rows.table import table_of
 from tacit.study import Study
+from tacit.study.visits import has_places
+from tacit.visits.ask import next_question
 
 
 def simulate(
@@ -29,9 +35,49 @@ def simulate(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Release:
-    """What `publish` would make of a table, with noise from `rng` and no ledger."""
+    """What `publish` would make of a table, with noise from `rng` and no ledger.
+
+    Of a study of several visits it is all of them, as a single holder's.
+    """
+    if study.visit_count > 1:
+        purpose = Purpose(holder, "simulated", epsilon, delta)
+        return converse(study, partial(read_table, study, table), purpose, seeded(rng))
     statistics = statistics_of(study, table_of(table, study).batches(), order=rng.permutation)
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
+
+
+def simulate_visits(
+    study: Study, tables: Sequence[object], rng: np.random.Generator
+) -> list[Release]:
+    """What holders of these tables would publish at the last of a study's visits.
+
+    Noise is from `rng`, and there is no ledger.
+    """
+    sampler = seeded(rng)
+    purposes = [Purpose(f"holder {j}", "simulated") for j in range(1, len(tables) + 1)]
+    pairs = list(zip(purposes, tables, strict=True))
+    messages: list[Message | None] = [None] * len(pairs)
+    if has_places(study):
+        messages = [
+            privatise_places(study, total_of(PLACES, study, table), purpose, sampler)
+            for purpose, table in pairs
+        ]
+    while True:
+        question = next_question(study, [each for each in messages if each is not None])
+        releases = [
+            answer(
+                study,
+                total_of(mapped(question), study, table),
+                question,
+                before=before,
+                purpose=purpose,
+                sampler=sampler,
+            )
+            for (purpose, table), before in zip(pairs, messages, strict=True)
+        ]
+        if question.visit == study.visit_count:
+            return releases
+        messages = list(releases)
 
 
 def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generator) -> Release:

@@ -11,6 +11,7 @@ import pytest
 from test_reading import of_exact
 
 from tacit.analyst.collection import collect
+from tacit.analyst.comparison.compare import select
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import PosteriorError
@@ -175,3 +176,26 @@ def test_the_command_answers_and_gives_json(tacit, noisy, house):
     code, _, error = tacit("effect", "p.parquet", "nonsense")
     assert code == 2
     assert "a question reads as" in error
+
+
+def test_of_a_family_they_are_on_its_own_scale():
+    rng = np.random.default_rng(4)
+    n = 20_000
+    age = rng.uniform(20, 95, n)
+    sex = rng.choice(["f", "m"], n)
+    odds = -1 + 0.02 * (age - 60) + 0.5 * (sex == "m")
+    died = (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float)
+    columns = {"age": (18, 100), "sex": ["f", "m"], "died": (0, 1)}
+    made = Study.from_formula("died ~ age + sex", columns, epsilon=10.0, delta=1e-6)
+    table = {"age": age, "sex": sex, "died": died}
+    released = simulate(made, table, np.random.default_rng(5), holder="a")
+    posterior = fit(collect([released], allow_simulated=True), family="logistic")
+    slope, level, mean = posterior.effects("age * 10", "sex: m - f", "mean").rows
+    names = posterior.names()
+    assert slope.mean == pytest.approx(10 * posterior.mean()[names.index("age")])
+    assert level.mean == pytest.approx(posterior.mean()[names.index("sex[m]")])
+    assert level.mean == pytest.approx(0.5, abs=0.2)
+    assert mean.mean == pytest.approx(odds.mean(), abs=0.3)
+    assert posterior.explained() is None
+    with pytest.raises(PosteriorError, match="compared as straight lines"):
+        select(posterior)

@@ -76,7 +76,7 @@ def test_init_writes_a_project_that_holds_together(tacit, house):
     assert (policy.holder, policy.approval, policy.most.epsilon) == ("south", True, 1.0)
     assert not policy.objection(Study.from_toml(STUDY))
     assert (
-        "--superlink tacit.example.org:8443"
+        "--address tacit.example.org:8443"
         in (house / "stay/sites/north/tacit-supernode.service").read_text()
     )
 
@@ -255,40 +255,40 @@ def test_serve_refuses_what_cannot_work(tacit, site, arguments, rule):
 # The deployment page.
 
 
+PAGES = ("deploy.md", "operate.md")
+
+
 def shell_commands():
     blocks = re.findall(
-        r"```(?:sh|console)\n(.*?)```", (DOCS / "deploy.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```(?:sh|console)\n(.*?)```",
+        "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES),
+        re.DOTALL,
     )
     return [shlex.split(line) for block in blocks for line in block.splitlines()]
 
 
 def test_the_deployment_pages_commands_have_the_options_they_use():
-    commands = [words for words in shell_commands() if words[0] in {"tacit", "flwr"}]
+    commands = [words for words in shell_commands() if words[0] == "tacit"]
     assert len(commands) > 8
     helps = {}
     for words in commands:
-        path = []
-        for word in words[1:]:
-            if word not in {
-                "federate",
-                "study",
-                "init",
-                "new",
-                "keys",
-                "check",
-                "approve",
-                "serve",
-                "supernode",
-                "register",
-                "list",
-                "run",
-            }:
-                break
-            path.append(word)
+        path = path_of(words)
         if (words[0], *path) not in helps:
             helps[words[0], *path] = help_of(words[0], path)
         options = {word for word in words if word.startswith("--")}
         assert options <= set(re.findall(r"--[a-z-]+", helps[words[0], *path])), words
+
+
+def path_of(words):
+    """The names of a command, without what it is given."""
+    command = typer.main.get_command(app)
+    path = []
+    for word in words[1:]:
+        if word not in getattr(command, "commands", {}):
+            break
+        command = command.commands[word]
+        path.append(word)
+    return path
 
 
 def help_of(program, path):
@@ -321,7 +321,7 @@ def test_the_services_options_exist(tacit, house):
         (line,) = re.findall(r"ExecStart=\S+/(.*)", text)
         words = shlex.split(line)
         assert {word for word in words if word.startswith("--")} <= set(
-            re.findall(r"--[a-z-]+", help_of(words[0], []))
+            re.findall(r"--[a-z-]+", help_of(words[0], path_of(words)))
         )
 
 
@@ -329,11 +329,6 @@ def test_the_deployment_pages_files_are_those_that_init_writes(tacit, house):
     tacit(*(word if word != "south" else "east" for word in INIT))
     words = {word for command in shell_commands() for word in command}
     named = {word for word in words if word.startswith("stay/")} - {"stay/app"}
-    made_by_script = {
-        "stay/superlink/ca.crt",
-        "stay/superlink/superlink.crt",
-        "stay/superlink/superlink.key",
-    }
-    assert all((house / name).exists() for name in named - made_by_script)
-    assert {"holder.toml", "tacit-supernode.service", "tacit-site.service"} <= words
+    assert "stay/superlink/nginx.conf" in named
+    assert all((house / name).exists() for name in named)
     assert "-out superlink.crt" in (house / "stay/superlink/certificates.sh").read_text()

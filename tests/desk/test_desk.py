@@ -1,6 +1,7 @@
 """The desk over HTTP: who may come in, what is bound to what, what is paid once, what stays.
 
 Covers `tacit.desk.guard`, `tacit.desk.uploads`, `tacit.desk.setting`, `tacit.desk.errand`,
+`tacit.desk.chosen`,
 `tacit.desk.desk`, `tacit.desk.server`, `tacit.desk.serve`, `tacit.desk.pages.account`,
 `tacit.federation.client.described`.
 """
@@ -18,9 +19,12 @@ import pytest
 from desks import Visitor, running, setting_in, write_table
 
 from tacit.demo.hospitals import STUDY
+from tacit.desk import errand as errand_module
 from tacit.desk import server
+from tacit.desk.chosen import Chosen
+from tacit.desk.errand import Errand
 from tacit.desk.guard import HEADERS, Lock
-from tacit.desk.setting import asked_of, picked
+from tacit.desk.setting import Source, asked_of, picked
 from tacit.desk.uploads import PREFIX, Uploads, safe_name
 from tacit.errors import DeskError, TableError
 from tacit.holder.ledger import Ledger
@@ -28,6 +32,7 @@ from tacit.holder.publish import publish
 from tacit.release import Release
 from tacit.release.signature import verify
 from tacit.study import Study
+from tacit.study.toml import study_toml
 
 AGREED = Study.from_toml(STUDY)
 DIGITS = AGREED.hash.removeprefix("sha256:")
@@ -255,8 +260,8 @@ def test_two_presses_pay_once(officer, patients, tmp_path):
 def test_only_what_was_shown_can_be_confirmed(officer, patients, tmp_path):
     place, _ = rehearsed(officer, patients)
     for seen in ("", "sha256:" + "0" * 64):
-        _, status, text = officer.send(f"{place}/publish", seen=seen)
-        assert status == 422
+        _, _, text = officer.send(f"{place}/publish", seen=seen)
+        assert 'role="alert"' in text
         assert "nothing was paid" in text
     assert accounts(tmp_path) == []
 
@@ -265,11 +270,19 @@ def test_a_page_that_the_ledger_has_overtaken_pays_nothing(officer, patients, tm
     first, seen = rehearsed(officer, patients)
     second, also_seen = rehearsed(officer, patients)
     assert officer.send(f"{first}/publish", seen=seen)[1] == 200
-    _, status, text = officer.send(f"{second}/publish", seen=also_seen)
-    assert status == 422
+    _, _, text = officer.send(f"{second}/publish", seen=also_seen)
+    assert 'role="alert"' in text
     assert "has changed since" in text
     [account] = accounts(tmp_path)
     assert len(account.charges) == 1
+
+
+def exchanged(row, other):
+    """Two rows with each other's response: every count of a rehearsal stays as it was."""
+    first, _, days = row.rpartition(",")
+    second, _, others = other.rpartition(",")
+    assert days != others
+    return f"{first},{others}", f"{second},{days}"
 
 
 def test_a_table_that_was_exchanged_is_not_published(tmp_path, monkeypatch):
@@ -281,13 +294,69 @@ def test_a_table_that_was_exchanged_is_not_published(tmp_path, monkeypatch):
         place, _, text = officer.send(f"studies/{DIGITS}/rehearsals", **FORM, source=source.id)
         seen = re.search(r'name="seen" value="([^"]+)"', text)[1]
         rows = path.read_text("utf-8").splitlines()
-        path.write_text("\n".join([rows[0], *reversed(rows[1:])]) + "\n", encoding="utf-8")
-        _, status, text = officer.send(f"{place}/publish", seen=seen)
-        assert status == 422
+        path.write_text("\n".join([*rows[:-2], *exchanged(*rows[-2:])]) + "\n", encoding="utf-8")
+        _, _, text = officer.send(f"{place}/publish", seen=seen)
+        assert 'role="alert"' in text
         assert "nothing was paid" in text
         path.write_text("\n".join(rows) + "\n", encoding="utf-8")
         assert officer.send(f"{place}/publish", seen=seen)[1] == 200
     assert path.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"planned_rows": [300], "visits": 4}, {"scales_share": 0.1}, {"person": "note"}],
+    ids=["visits", "scales", "persons"],
+)
+def test_every_form_of_study_goes_the_same_way(officer, patients, tmp_path, fields):
+    """What publishing looks at less closely than a rehearsal is no change of the table."""
+    study = Study.from_document(AGREED.document() | {"release": {}} | fields)
+    rows = patients.read_text("utf-8").splitlines()
+    numbered = [f"{row},{place // 2}" for place, row in enumerate(rows)]
+    numbered[0] = rows[0] + ',"note"'
+    patients.write_text("\n".join(numbered) + "\n", encoding="utf-8")
+    officer.send("studies", text=study_toml(study))
+    number = json.loads(officer.hand_over(patients)[1])["id"]
+    place, _, text = officer.send(
+        f"studies/{study.hash.removeprefix('sha256:')}/rehearsals", **FORM | {"source": number}
+    )
+    seen = re.search(r'name="seen" value="([^"]+)"', text)[1]
+    _, _, text = officer.send(f"{place}/publish", seen=seen, anyway="yes")
+    assert "Save the release" in text
+    [account] = accounts(tmp_path)
+    assert len(account.charges) == 1
+
+
+def test_rows_without_a_file_are_looked_at_again(tmp_path, monkeypatch):
+    """As those of a database's server, whose digest nobody can take."""
+    monkeypatch.setattr(Source, "files", lambda _source: ())
+    path = write_table(tmp_path / "stays.csv")
+    source = picked(asked_of([str(path)]))
+    chosen = Chosen(source=source.id, holder="north", dataset="+", new_name="patients")
+    errand = Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
+    rows = path.read_text("utf-8")
+    path.write_text(rows.replace("female", "male", 1), encoding="utf-8")
+    with pytest.raises(DeskError, match="has changed since"):
+        errand.finish(errand.binding)
+    assert accounts(tmp_path) == []
+    path.write_text(rows, encoding="utf-8")
+    assert errand.finish(errand.binding) == 1
+    assert errand.finish("whatever") == 1
+
+
+def test_a_table_that_changes_while_it_is_read_is_not_shown(tmp_path, monkeypatch):
+    path = write_table(tmp_path / "stays.csv")
+    source = picked(asked_of([str(path)]))
+    chosen = Chosen(source=source.id, holder="north", dataset="+", new_name="patients")
+
+    def meanwhile(*arguments):
+        path.write_text(path.read_text("utf-8") + "50,25,male,planned,3\n", encoding="utf-8")
+        return rehearsed_as_ever(*arguments)
+
+    rehearsed_as_ever = errand_module.rehearsed
+    monkeypatch.setattr(errand_module, "rehearsed", meanwhile)
+    with pytest.raises(DeskError, match="changed while it was read"):
+        Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
 
 
 def test_a_loud_rehearsal_needs_a_word(officer, tmp_path):
@@ -295,8 +364,8 @@ def test_a_loud_rehearsal_needs_a_word(officer, tmp_path):
     rows = ["age,bmi,sex,admission,days", *["-999,25,female,planned,3"] * 40]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     place, seen = rehearsed(officer, path)
-    _, status, text = officer.send(f"{place}/publish", seen=seen)
-    assert status == 422
+    _, _, text = officer.send(f"{place}/publish", seen=seen)
+    assert 'role="alert"' in text
     assert "Stop and look" in text
     assert accounts(tmp_path) == []
     assert officer.send(f"{place}/publish", seen=seen, anyway="yes")[1] == 200
@@ -326,10 +395,8 @@ def test_what_would_be_refused_offers_no_button(officer, patients, tmp_path):
 )
 def test_a_form_that_lacks_something_says_what(officer, patients, fields, sentence):
     number = json.loads(officer.hand_over(patients)[1])["id"]
-    _, status, text = officer.send(
-        f"studies/{DIGITS}/rehearsals", **FORM | {"source": number} | fields
-    )
-    assert status == 422
+    _, _, text = officer.send(f"studies/{DIGITS}/rehearsals", **FORM | {"source": number} | fields)
+    assert 'role="alert"' in text
     assert 'role="alert"' in text
     assert sentence in text
     assert 'value="north"' in text or "holder" in fields
@@ -339,10 +406,27 @@ def test_a_wrong_table_is_told_and_stays_to_be_chosen_again(officer, tmp_path):
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     number = json.loads(officer.hand_over(path)[1])["id"]
-    _, status, text = officer.send(f"studies/{DIGITS}/rehearsals", **FORM | {"source": number})
-    assert status == 422
+    _, _, text = officer.send(f"studies/{DIGITS}/rehearsals", **FORM | {"source": number})
+    assert 'role="alert"' in text
     assert "age" in text
     assert f'value="{number}" checked' in text
+
+
+def test_how_a_table_is_written_can_be_said(officer, tmp_path):
+    rows = ["Alter;bmi;sex;admission;days", *["50;25,5;female;planned;-999"] * 20]
+    path = tmp_path / "stays.csv"
+    path.write_text("\n".join([*rows, "1.050;25,5;female;planned;3"]) + "\n", encoding="cp1252")
+    said = {"columns": "age=Alter\n", "missing": "-999\n?", "separator": ";", "decimal": ","}
+    number = json.loads(officer.hand_over(path)[1])["id"]
+    form = FORM | {"source": number, "encoding": "windows-1252", "thousands": "."} | said
+    _, status, text = officer.send(f"studies/{DIGITS}/rehearsals", **form)
+    assert status == 200
+    assert "20 missing" in text
+    assert "semicolon" in text
+    for wrong in ({"header": "first"}, {"separator": "ab"}, {"encoding": "none"}):
+        _, status, text = officer.send(f"studies/{DIGITS}/rehearsals", **form | wrong)
+        assert 'role="alert"' in text
+        assert "details open" in text
 
 
 @pytest.mark.parametrize(
@@ -350,15 +434,15 @@ def test_a_wrong_table_is_told_and_stays_to_be_chosen_again(officer, tmp_path):
     [("", "name"), ("nonsense", "not valid TOML"), (STUDY.replace("1e-6", "2"), "delta")],
 )
 def test_a_wrong_study_is_told_and_kept_to_be_mended(officer, text, sentence):
-    _, status, page = officer.send("studies", text=text)
-    assert status == 422
+    _, _, page = officer.send("studies", text=text)
+    assert 'role="alert"' in page
     assert sentence in page
     assert text.partition("\n")[0].replace("'", "&#x27;") in page
 
 
 def test_what_is_too_long_is_refused(officer):
-    _, status, text = officer.send("studies", text="x" * (server.MOST_FORM + 1))
-    assert status == 422
+    _, _, text = officer.send("studies", text="x" * (server.MOST_FORM + 1))
+    assert 'role="alert"' in text
     assert "longer than any study" in text
 
 
@@ -409,7 +493,7 @@ def test_a_limit_is_set_and_told(officer, tmp_path):
         _, status, text = officer.send(
             "ledger/limit", dataset="patients", epsilon=epsilon, delta="1e-6"
         )
-        assert status == 422
+        assert 'role="alert"' in text
         assert 'role="alert"' in text
 
 

@@ -3,7 +3,9 @@
 All are ended at the end.
 """
 
+import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -16,10 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import psutil
 from sites import STUDY, make_site
+from wire_cutter import Wire
 
+from tacit.federation.client.policy import Policy
+from tacit.federation.client.requests import Requests
 from tacit.federation.keys import write_keys
 from tacit.federation.project import Project, write_project
+from tacit.federation.server.sites import Sites
 
 BIN = Path(sys.executable).parent
 
@@ -40,7 +47,7 @@ def at_most(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-def until(holds, what, seconds=60.0):
+def until(holds, what, seconds=150.0):
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not (value := holds()):
@@ -75,6 +82,7 @@ class Federation:
             "PATH": path,
             "PYTHONPATH": source,
             "FLWR_HOME": home,
+            "OPENBLAS_NUM_THREADS": "1",
             "FLWR_TELEMETRY_ENABLED": "0",
             "NO_COLOR": "1",
         }
@@ -142,27 +150,18 @@ class Federation:
             "/etc/tacit/ca.crt", str(self.certificate)
         )
         (self.folder / "flwr/config.toml").write_text(config)
-        place = self.folder / "project/superlink"
-        tls = (
-            "--ssl-ca-certfile",
-            place / "ca.crt",
-            "--ssl-certfile",
-            place / "superlink.crt",
-            "--ssl-keyfile",
-            place / "superlink.key",
-        )
-        options = ("--enable-supernode-auth", "--disable-runtime-dependency-installation")
-        self.start(
-            "superlink",
-            BIN / "flower-superlink",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            self.port,
-            *tls,
-            *options,
-        )
+        self.start_link()
         until(self.superlink_answers, "the SuperLink answers")
+
+    def start_link(self):
+        """The SuperLink as its service starts it."""
+        (self.folder / "state").mkdir(exist_ok=True)
+        place = ("--folder", self.folder / "project/superlink", "--state", self.folder / "state")
+        self.tacit("superlink", "federate", "link", *place, "--port", self.port)
+
+    def tacit(self, name, *words, before=()):
+        """A command of Tacit's as a process of its own."""
+        return self.start(name, *before, sys.executable, "-m", "tacit", *words)
 
     def superlink_answers(self):
         with suppress(httpx.HTTPError):
@@ -180,18 +179,20 @@ class Federation:
 
     def register(self, *names):
         """Register SuperNodes by the command an analyst uses, all at once."""
-        command = [BIN / "flwr", "supernode", "register"]
         for name in names:
-            self.start(
-                f"register-{name}",
-                *command,
-                self.folder / name / "node.key.pub",
-                "tacit",
-                "--name",
-                name,
-            )
+            key = self.folder / name / "node.key.pub"
+            command = (BIN / "flwr", "supernode", "register", key, "tacit", "--name", name)
+            self.start(f"register-{name}", *command, "--format", "json")
+        numbers = {}
         for name in names:
             assert self.running.pop(f"register-{name}").wait(60) == 0, self.log(f"register-{name}")
+            answer = self.log(f"register-{name}")
+            numbers[name] = str(json.loads(answer[answer.index("{") :])["node-id"])
+        known = Sites(self.folder / "project/app")
+        for name, number in numbers.items():
+            known.add(
+                name, self.public[name], (self.folder / name / "node.key.pub").read_text(), number
+            )
 
     def trust(self, *names):
         """Put holders' keys where the ServerApp looks for them."""
@@ -199,27 +200,16 @@ class Federation:
             "".join(f'{name} = "{self.public[name]}"\n' for name in names)
         )
 
-    def start_node(self, name):
+    def start_node(self, name, address=None, before=()):
         """A site's SuperNode, which executes nothing itself."""
         self.ports.setdefault(name, free_port())
-        link = (
-            "--superlink",
-            f"127.0.0.1:{self.port}",
-            "--root-certificates",
-            self.certificate,
-            "--isolation",
-            "process",
-        )
-        keys = (
-            "--auth-supernode-private-key",
-            f"{name}/node.key",
-            "--superexec-auth-secret-file",
-            f"{name}/secret",
-        )
-        place = ("--host", "127.0.0.1", "--port", self.ports[name])
-        self.start(f"{name}-node", BIN / "flower-supernode", *link, *keys, *place)
+        if not (self.folder / name / "ca.crt").exists():
+            shutil.copy(self.certificate, self.folder / name / "ca.crt")
+        address = address or f"127.0.0.1:{self.port}"
+        words = ("--address", address, "--folder", name, "--port", self.ports[name])
+        self.tacit(f"{name}-node", "federate", "node", *words, before=before)
 
-    def start_executor(self, name):
+    def start_executor(self, name, before=()):
         options = (
             "--secret",
             f"{name}/secret",
@@ -228,16 +218,8 @@ class Federation:
             "--poll",
             "0.2",
         )
-        self.start(
-            f"{name}-site",
-            sys.executable,
-            "-m",
-            "tacit",
-            "federate",
-            "serve",
-            f"{name}/holder.toml",
-            *options,
-        )
+        policy = f"{name}/holder.toml"
+        self.tacit(f"{name}-site", "federate", "serve", policy, *options, before=before)
 
     def start_rogue(self, name, kind):
         """A site that runs another program than Tacit's, or Tacit's with a fault (rogue.py)."""
@@ -252,9 +234,58 @@ class Federation:
             f"{name}/secret",
         )
 
-    def start_site(self, name):
-        self.start_node(name)
-        self.start_executor(name)
+    def start_dying(self, name, step):
+        """A site that is killed at a step of its first answer (dying.py)."""
+        dying = Path(__file__).with_name("dying.py")
+        place = (f"{name}/holder.toml", f"127.0.0.1:{self.ports[name]}", f"{name}/secret")
+        self.start(f"{name}-site", sys.executable, dying, step, *place)
+
+    def kill_child(self, name):
+        """Kill what a supervisor has started."""
+        for child in psutil.Process(self.running[name].pid).children():
+            child.kill()
+
+    def start_wire(self):
+        """A wire to the SuperLink that can be cut."""
+        return Wire(self.port)
+
+    def tacit_words(self, *words):
+        return (sys.executable, "-m", "tacit", *words)
+
+    @property
+    def server_words(self):
+        """Where the status finds what belongs to the server."""
+        place = self.folder / "project/superlink"
+        return ("--folder", place, "--state", self.folder / "state")
+
+    def copy_app(self, name, study, out):
+        """A second study over the same sites."""
+        shutil.copytree(self.folder / "project/app", self.folder / name)
+        (self.folder / name / "study.toml").write_text(study)
+        project = self.folder / name / "pyproject.toml"
+        text = project.read_text().replace(str(self.folder / "out"), str(self.folder / out))
+        project.write_text(text)
+
+    def approve(self, name, study):
+        """The data officer has approved before anybody asks."""
+        requests = Requests(Policy.load(self.folder / name / "holder.toml").requests)
+        requests.ask(study)
+        requests.decide(requests.find(study.hash), "approved")
+
+    def start_site(self, name, before=()):
+        self.start_node(name, before=before)
+        self.start_executor(name, before=before)
+
+    def start_study(self, app="project/app", **config):
+        """`tacit federate run` in the background; gives the process's name."""
+        values = " ".join(f"{key.replace('_', '-')}={value!r}" for key, value in config.items())
+        name = f"study-{len(list(self.folder.glob('study-*.log')))}"
+        self.tacit(name, "federate", "run", app, "--config", values)
+        return name
+
+    def ended(self, name, seconds=180):
+        """Exit code and words of `tacit federate run`."""
+        return self.running.pop(name).wait(seconds), self.log(name)
 
     def start_run(self, app="project/app", **config):
         values = " ".join(f"{key.replace('_', '-')}={value!r}" for key, value in config.items())
@@ -263,7 +294,7 @@ class Federation:
         self.start(name, BIN / "flwr", "run", app, "tacit", "--stream", *options)
         return name
 
-    def finish(self, run, seconds=90):
+    def finish(self, run, seconds=180):
         assert self.running.pop(run).wait(seconds) == 0, self.log(run)
         assert "Exit Code" not in self.log(run), self.log(
             run

@@ -10,7 +10,7 @@ import pytest
 from adversary import AWAY, FAULTS, Case
 from explorer import LARGE, RANDOM, SMALL, exhaust, label
 from old_sum import OldHolder
-from wander import wander
+from wander import retried, wander
 
 from tacit.federation.secure_sum.holder import Holder
 
@@ -50,6 +50,35 @@ def test_no_random_server_unmasks_fewer_shares_than_promised(case):
 @pytest.mark.parametrize("case", RANDOM, ids=label)
 def test_no_random_server_in_many_histories(case):
     assert_wanders_well(case, 1000)
+
+
+def assert_begins_anew_well(case, histories):
+    """Sessions that were left open for lack of holders give a server nothing, nor do all together.
+
+    Nobody is charged in a session in which it never came to masking.
+    """
+    sums = 0
+    for seed in range(histories):
+        reason, unmasked, memories = retried(case, seed, 5 * case.holders)
+        assert reason is None, (seed, reason)
+        sums += unmasked
+        for memory in memories.values():
+            sessions = dict(memory.sessions)
+            for session, _ in memory.ledger:
+                state = sessions[session]
+                assert not any(f'"state":"{early}"' in state for early in ("keyed", "shared"))
+    assert sums > histories / 10, "histories in which nothing comes out show nothing"
+
+
+@pytest.mark.parametrize("case", [Case(5, 3, 0, 0), Case(5, 4, 1, 1)], ids=label)
+def test_sums_that_begin_anew_leak_nothing(case):
+    assert_begins_anew_well(case, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [Case(5, 3, 0, 0), Case(5, 4, 1, 1), Case(6, 4, 1, 1)], ids=label)
+def test_many_sums_that_begin_anew_leak_nothing(case):
+    assert_begins_anew_well(case, 1000)
 
 
 # The explorer finds what was wrong: each of these fails on today's holder.

@@ -2,7 +2,7 @@
 
 They run on loopback, with TLS and node authentication on.
 
-Covers `tacit.federation.client.serve`.
+Covers `tacit.federation.client.serve`, `tacit.cli.federate_run`, `tacit.cli.federate_services`.
 """
 
 import json
@@ -83,18 +83,24 @@ def approve_sum(made, folder, study, names):
 
 
 def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
-    with at_most(240), federation(tmp_path) as made:
+    with at_most(400), federation(tmp_path) as made:
         made.start_superlink(["north", "south"])
         for name in ("north", "south", "stranger"):
             made.add_site(name)
         made.trust("north", "south")
         made.start_node("stranger")  # its key is not registered
         made.register("north", "south")
-        for name in ("north", "south"):
-            made.start_site(name)
-        run = made.start_run(deadline=60.0, poll=2.0)
-        log = made.finish(run)
-        assert "2 releases; posterior" in log
+        made.start_site("north")
+        made.start_node("south")
+        made.start_dying("south", "half_sent")  # a SuperNode would wait for ever for the rest
+        study = made.start_study(deadline=150.0, poll=2.0)
+        until(lambda: made.running["south-site"].poll() is not None, "south dies")
+        made.kill("south-site")
+        made.start_executor("south")
+        code, said = made.ended(study)
+        assert code == 0, said
+        assert "south: released" in said
+        assert "started anew" in made.log("south-node")
         assert results(tmp_path) == {
             "north": ("released", "published"),
             "south": ("released", "published"),
@@ -103,9 +109,7 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
         assert [
             len(charges(tmp_path / name / "holder.toml")) for name in ("north", "south", "stranger")
         ] == [1, 1, 0]
-        until(
-            lambda: made.running["stranger-node"].poll() is not None, "the stranger is turned away"
-        )
+        assert "may not know this site's key" in made.log("stranger-node")
         marker = tmp_path / "executed"
         answers = tmp_path / "answers.json"
         write_evil_app(tmp_path, marker, answers)

@@ -114,3 +114,82 @@ def _random_signatures(rng, adversary, memory, habits):
     vectors = state.get("vectors") or adversary.vectors(adversary.case.names)
     signed = adversary.unmask_payload(sharers, vectors)
     return {who: text for who, text in signed.items() if rng.random() >= habits.surprise}
+
+
+def retried(case, seed, steps):
+    """An honest server that loses holders and begins anew, then turns malicious in all sessions.
+
+    Up to two holders are lost in each round, by an answer that does not come or a fault, and come
+    back or not. A session that fewer than `least` came through is left open, as the server of
+    federation/secure_sum/server.py leaves it, and another is begun. Then whatever is left open is
+    asked anything. Returns a violation, or None, how many sums came, and all memories.
+    """
+    rng = random.Random(seed)  # noqa: S311 - a test's choices
+    memories = dict.fromkeys(case.honest, Memory())
+    adversaries = []
+    for session in ("aa" * 16, "bb" * 16, "cc" * 16):
+        adversaries.append(Adversary(case, session))
+        if _honestly(rng, adversaries[-1], memories):
+            break
+    habits = Habits.of(rng, case, surprise=0.2)
+    for _ in range(steps):
+        adversary = rng.choice(adversaries)
+        name, round_ = _whom(rng, adversary, habits)
+        chosen = set(rng.sample(case.names, rng.randint(0, case.holders)))
+        if round_ == "unmask":
+            payload = _random_signatures(rng, adversary, memories[name], habits)
+        else:
+            payload = _random_payload(rng, adversary, (name, round_), habits, chosen)
+        _asked(adversary, memories, name, (round_, payload, rng.choice(case.faults)))
+    unmasked = [adversary.knowledge().sums() for adversary in adversaries]
+    reasons = [violation(case, sums) for sums in unmasked]
+    return next((reason for reason in reasons if reason), None), sum(map(bool, unmasked)), memories
+
+
+def _honestly(rng, adversary, memories):
+    """One session as the server means it; whether a sum came out."""
+    case = adversary.case
+    present = set(case.honest)
+    for round_ in ROUNDS:
+        came = set(case.colluders)
+        lost = set(rng.sample(case.honest, min(rng.randint(0, 2), len(case.honest))))
+        for name in sorted(present):
+            fault = rng.choice(case.faults) if name in lost else None
+            payload = _meant(adversary, round_, name, sorted(present | set(case.colluders)))
+            answers = [_asked(adversary, memories, name, (round_, payload, fault))]
+            if name in lost and rng.random() < 0.5:  # it comes back, and is asked the same again
+                answers.append(_asked(adversary, memories, name, (round_, payload, None)))
+            if answers[-1] is not None:
+                came.add(name)
+        present = came & set(case.honest)
+        if len(came) < case.least:
+            return False
+    return True
+
+
+def _meant(adversary, round_, name, there):
+    """What an honest server tells a holder when these came through the round before."""
+    if round_ == "keys":
+        return {}
+    if round_ == "shares":
+        return adversary.shares_payload(there, {})
+    if round_ == "masked":
+        return adversary.masked_payload(name, [other for other in there if other != name]) or {}
+    if round_ == "agree":
+        return {"survivors": adversary.vectors(there)}
+    return {
+        who: adversary.told(who, "agree")["signature"]
+        for who in there
+        if adversary.told(who, "agree")
+    }
+
+
+def _asked(adversary, memories, name, question):
+    """A holder's answer to one question, kept by the adversary."""
+    round_, payload, fault = question
+    text = json.dumps(payload, sort_keys=True)
+    asked = Question(adversary.session, round_, text, fault)
+    memories[name], answer = answered.__wrapped__(adversary.case, name, memories[name], asked)
+    if answer is not None:
+        adversary.answers.setdefault((name, round_), answer)
+    return answer

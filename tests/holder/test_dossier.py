@@ -144,6 +144,19 @@ def test_it_says_what_this_study_says(study, sentences, tmp_path):
         assert sentence in text
 
 
+def test_a_divided_budget_states_no_noise_that_is_not_drawn(tmp_path):
+    files = dossier_of(study_of(scales_share=0.1), tmp_path / "none.db").files()
+    assert "The budget is divided" in files[".md"]
+    assert "X'X off its diagonal" not in files[".md"]
+    assert json.loads(files[".json"])["implementation"]["noise"] is None
+
+
+def test_persons_are_the_unit_where_the_study_says_so(tmp_path):
+    text = dossier_of(study_of(person="patient"), tmp_path / "none.db").files()[".md"]
+    assert "The unit that is protected is a person" in text
+    assert "| patient | person |" in text
+
+
 def test_names_stay_words(tmp_path):
     study = study_of(name=EVIL)
     files = dossier_of(study, tmp_path / "none.db", curator=EVIL, purpose=EVIL).files()

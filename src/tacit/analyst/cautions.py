@@ -35,7 +35,9 @@ def cautions(
     names = np.array(columns[first:])
     if not len(names):
         return []
-    noise = float(np.sqrt(np.sum(evidence.gram_sd**2)))
+    noise: Array | float = float(np.sqrt(np.sum(evidence.gram_sd**2)))
+    if evidence.column_sd is not None:
+        noise = evidence.column_sd[first:]
     hidden = _squares(evidence.grams.sum(axis=0), first) < SEEN * noise
     within = sum(_squares(gram, first) for gram in evidence.grams)
     constant = ~hidden & (within < SEEN * noise) & (evidence.holders > 1)

@@ -38,6 +38,10 @@ class Collection:
     @cached_property
     def evidence(self) -> Evidence:
         """The releases as arrays, holder by holder."""
+        if self.study.visit_count > 1:
+            from tacit.analyst.visited import evidence_of
+
+            return evidence_of(self.study, self.releases)
         releases = self.releases
         return Evidence.of(
             self.study,

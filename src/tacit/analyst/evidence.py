@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:  # chains are also run where there are NumPy, SciPy and jax alone
+    from tacit.analyst.visited import Frame
     from tacit.privacy.layout import PartName
     from tacit.privacy.mechanism import Noise
     from tacit.study import Study
@@ -38,6 +39,9 @@ class Evidence:
     average: int = 1  # k: each row of X is the sum of so many rows over √k, and so is its response
     whole_rows: bool = False  # whether no row was shrunk or left out: the intercept is then 1
     delta: float = 1e-6  # the study's δ, which ada-ssp's formula uses
+    column_sd: Array | None = None  # (d,): noise on a column's sum of squares; None: gram_sd's
+    frame: "Frame | None" = None  # where columns are a visit's: what they say of the study's
+    error_maps: Array | None = None  # (J, d, d): C where Cov(z | X) is σ²CSC', not σ²S
 
     @classmethod
     def of(
@@ -90,6 +94,7 @@ class Evidence:
             field.name: value[places]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
+            and field.name != "column_sd"
         }
         return replace(self, **per_holder)
 

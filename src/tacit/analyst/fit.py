@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import numpy as np
 from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.fit import Question, fit_family
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
@@ -41,6 +44,7 @@ def fit(
     *,
     prior: Prior | str | Path = "weak",
     holders: HoldersAre = "differ",
+    family: FamilyName | None = None,
     settings: Settings | None = None,
     only: str | Sequence[str] = (),
     without: str | Sequence[str] = (),
@@ -49,6 +53,8 @@ def fit(
 
     `holders` says what noise-aware takes them to be: such as may "differ" (from three on), alike
     ("common"), or nothing to each other ("separate": each is fitted alone).
+    `family` is "logistic", "probit" or "poisson" where the response is 0/1 or a count, and the
+    coefficients are to be log-odds or log-rates.
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
     `[prior]` table. `only` and `without` name terms of the study that a sub-model keeps, or does
     not: "age", "bmi^2", "age:sex".
@@ -65,6 +71,7 @@ def fit(
         prior_name="(given in code)" if isinstance(prior, Prior) else str(prior),
         holders=holders,
         settings=settings,
+        family=family,
     )
     names = term_names(study)
     kept = submodel(study, named_terms(only, names), named_terms(without, names))
@@ -102,9 +109,36 @@ def _posterior(
     evidence = of_columns(source.evidence, kept.places)
     prior = prior_of_columns(source.prior, kept.places)
     settings = source.settings
-    outcome = _outcome(method, evidence, prior, settings, source.holders)
-    sentences = cautions(evidence, kept.study.columns, prior, outcome)
+    frame = evidence.frame
+    prior = prior if frame is None else frame.prior(prior)
+    infer = partial(_outcome, method, prior=prior, settings=settings)
+    family = None
+    own: tuple[str, ...] = ()
+    if source.family is None:
+        outcome = infer(evidence, holders=source.holders)
+    else:
+        _check_family(source.family, method, source.holders)
+        if frame is not None:
+            raise MethodError(
+                "a family is fitted from studies of one visit: state visits = 1 in the study"
+            )
+        fitted = fit_family(
+            source.family,
+            Question(study=kept.study, agreed=study, evidence=evidence, prior=prior),
+            first=partial(infer, holders="common"),
+            infer=partial(infer, holders=source.holders),
+        )
+        outcome = fitted.outcome
+        evidence = fitted.evidence
+        family = fitted.family
+        own = fitted.cautions
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
+    pooled = None if apart else pool(evidence, prior, outcome)
+    if frame is not None:
+        outcome = frame.outcome(outcome)
+        evidence = frame.evidence(evidence)
+        pooled = None if pooled is None else frame.pooled(pooled)
+    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *own]
     return Posterior(
         study=study,
         method=method.name,
@@ -115,9 +149,10 @@ def _posterior(
         warmup=settings.warmup,
         options=_options(method, source, kept),
         software=f"tacit {version('tacit-dp')}",
-        pooled=None if apart else pool(evidence, prior, outcome),
+        pooled=pooled,
         question=kept.study if kept.left_out else None,
         source=source,
+        family=family,
     )
 
 
@@ -184,6 +219,16 @@ def _contributions(collection: Collection) -> tuple[Contribution, ...]:
     )
 
 
+def _check_family(family: str, method: Method, holders: HoldersAre) -> None:
+    if method.name != DEFAULT_METHOD:
+        raise MethodError(f"family: {family} goes with {DEFAULT_METHOD}; leave the method out")
+    if holders == "separate":
+        raise MethodError(
+            f"family: {family} is fitted to holders together; "
+            "for one of them alone, fit its release by itself"
+        )
+
+
 def _options(method: Method, source: Source, kept: Submodel) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
     settings = source.settings
@@ -192,6 +237,8 @@ def _options(method: Method, source: Source, kept: Submodel) -> str:
         options["without"] = ",".join(kept.left_out)
     if source.holders != "differ":
         options["holders"] = source.holders
+    if source.family is not None:
+        options["family"] = source.family
     if not method.computed:
         options |= {name: getattr(settings, name) for name in ("chains", "draws", "warmup", "seed")}
     if method.samplers:

@@ -95,8 +95,9 @@ def _of_statistics(release: Release) -> Iterator[Rule]:
     if release.n is not None:
         yield Rule("n", np.array([release.n], dtype=float), -count_slack, MOST_ROWS)
     rows = MOST_ROWS if release.n is None else max(release.n + count_slack, 0.0)
-    x = study.row_radius
-    y = study.response_bound
+    visited = release.visit is not None  # rows are then in units of the question's bounds
+    x = 1.0 if visited else study.row_radius
+    y = 1.0 if visited else study.response_bound
     length = rows * x**2
     yield from _of_entries(release, length, rows * x * y, reach)
     if release.yty is not None and noise.yty is not None:
@@ -104,7 +105,7 @@ def _of_statistics(release: Release) -> Iterator[Rule]:
         square = np.array([release.yty])
         yield Rule("yty", square, -square_slack, rows * y**2 + square_slack)
         yield _of_products(release, release.yty + square_slack, reach)
-    if study.intercept:
+    if study.intercept and not visited:
         least = rows if study.whole_rows and isinstance(release.n, int) else 0.0
         slack = reach * noise.xtx_diagonal
         yield Rule("the intercept's entry of xtx", release.gram[:1, 0], least - slack, rows + slack)

@@ -6,10 +6,13 @@ import sys
 import typer
 
 from tacit.cli import (
+    asking,
+    compare,
     demo,
     desk,
     doctor,
     effect,
+    exchange,
     federate,
     fit,
     follow,
@@ -44,15 +47,18 @@ app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(key.app, name="key")
 app.add_typer(federate.app, name="federate")
+app.add_typer(exchange.app, name="exchange")
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)
+app.command("next")(asking.ask)
 app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)
 app.command("summary")(fit.summary)
 app.command("predict")(predict.predict)
+app.command("compare")(compare.compare)
 app.command("effect")(effect.effect)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)

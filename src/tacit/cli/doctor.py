@@ -18,6 +18,7 @@ EXTRAS = {
     "arviz": (("arviz",), "posteriors for ArviZ"),
     "plots": (("matplotlib",), "plots of a posterior, and pictures of a plan"),
     "sign": (("cryptography",), "signed releases"),
+    "desk": (("starlette", "uvicorn"), "the officer's page, `tacit desk`"),
     "sklearn": (("scikit-learn",), "the scikit-learn estimator"),
     "sql": (("adbc-driver-postgresql", "duckdb"), "tables from databases"),
     "spark": (("pyspark",), "tables on Spark"),

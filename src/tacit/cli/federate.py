@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.federate_join import admit, dismiss, invite, join, leave, open_, renew
+from tacit.cli.federate_run import run
+from tacit.cli.federate_services import PolicyFile, link, node, serve
+from tacit.cli.federate_status import status
 from tacit.cli.options import Json
 from tacit.errors import FederationError, TacitError
 
@@ -16,7 +20,9 @@ if TYPE_CHECKING:
     from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
-PolicyFile = Annotated[Path, typer.Argument(help="The site's policy, holder.toml.")]
+app.command("open")(open_)
+for command in (invite, join, admit, leave, dismiss, renew, run, status, serve, node, link):
+    app.command()(command)
 
 
 @app.command()
@@ -69,7 +75,9 @@ def keys(
 
 @app.command()
 def check(policy: PolicyFile, *, as_json: Json = False) -> None:
-    """Say what a site's policy allows, and whether everything it names is there; no row is read.
+    """Say what a site's policy allows, and try everything it names: data, key and ledger.
+
+    A database is opened and its query begun; no row is looked at.
 
     Example: `tacit federate check /etc/tacit/holder.toml`
     """
@@ -86,16 +94,23 @@ def check(policy: PolicyFile, *, as_json: Json = False) -> None:
 
 
 def _missing(policy: "Policy") -> list[str]:
-    """What the policy names and is not there."""
-    import glob
+    """What the policy names and is not there, or cannot be used."""
+    import os
 
-    files = policy.data if policy.query is None else ()
-    places = [place for place in files if not glob.glob(place)]  # noqa: PTH207
-    missing = [f"data: nothing at {place!r}" for place in places]
+    from tacit.federation.client.sources import source_trouble
+    from tacit.holder.ledger import Ledger
+
+    trouble = source_trouble(policy)
+    missing = [] if trouble is None else [trouble]
     if policy.key is not None and not Path(policy.key).is_file():
         missing.append(f"key: there is no file {policy.key!r}; make one with `tacit federate keys`")
-    if not Path(policy.ledger).parent.is_dir():
-        missing.append(f"ledger: there is no folder {str(Path(policy.ledger).parent)!r}")
+    folder = Path(policy.ledger).parent
+    if not folder.is_dir():
+        missing.append(f"ledger: there is no folder {str(folder)!r}")
+    elif not os.access(folder, os.W_OK):
+        missing.append(f"ledger: {str(folder)!r} cannot be written by this user")
+    elif Path(policy.ledger).exists():
+        Ledger(policy.ledger).accounts()
     return missing
 
 
@@ -242,33 +257,3 @@ def _request_words(described: "Described") -> str:
         described.state,
     ]
     return "\n".join(lines)
-
-
-@app.command()
-def serve(
-    policy: PolicyFile,
-    secret: Annotated[Path, typer.Option(help="File with the secret shared with the SuperNode.")],
-    supernode: Annotated[
-        str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")
-    ] = "127.0.0.1:9094",
-    poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 1.0,
-) -> None:
-    """Answer studies that reach this site's SuperNode, by the policy, until stopped.
-
-    The SuperNode runs with --isolation process and executes nothing itself. No code that came over
-    the network is run.
-
-    Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
-    """
-    from tacit.federation.client.app import app as client
-    from tacit.federation.client.policy import Policy
-    from tacit.federation.client.serve import Runtime, log_to_stderr
-    from tacit.federation.client.serve import serve as serve_site
-
-    allowed = Policy.load(policy)
-    runtime = Runtime.at(supernode, secret)
-    log_to_stderr()
-    typer.echo(
-        f"{allowed.holder!r} answers what reaches the SuperNode at {supernode}; interrupt to stop"
-    )
-    serve_site(client, runtime, policy, poll=poll)

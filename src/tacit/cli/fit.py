@@ -45,6 +45,10 @@ Holders = Annotated[
         help="May holders differ (noise-aware, from three on); are they alike; or each alone."
     ),
 ]
+Family = Annotated[
+    Literal["logistic", "probit", "poisson"] | None,
+    typer.Option(help="For a response of 0/1, or a count: coefficients as log-odds, or log-rates."),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(help="Fit these terms alone, as in `--only age,sex`; the releases serve it too."),
@@ -66,6 +70,7 @@ def fit(
     sampler: Sampler = "gradient",
     noise_variance: NoiseVariance = None,
     holders: Holders = "differ",
+    family: Family = None,
     only: Only = None,
     without: Without = None,
     trusted_key: TrustedKeys = None,
@@ -111,6 +116,7 @@ def fit(
             method or DEFAULT_METHOD,
             prior=prior,
             holders=holders,
+            family=family,
             settings=settings,
             only=only or (),
             without=without or (),

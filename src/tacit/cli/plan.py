@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,9 +13,13 @@ from tacit.cli.options import Json, StudyFile
 from tacit.errors import StudyError, TacitError
 
 if TYPE_CHECKING:
-    from tacit.plan import Forecast
+    from tacit.plan import Forecast, Guess
+    from tacit.study import Study
 
 
+EXPLAINED = 0.5
+EXPLAINED_BY_FAMILY = 0.2
+"""Shares that features are guessed to explain: of a response, and of what stands behind answers."""
 Rows = Annotated[
     str | None,
     typer.Option(
@@ -33,9 +37,22 @@ Width = Annotated[
     ),
 ]
 Explained = Annotated[
-    float,
+    float | None,
     typer.Option(
-        min=0, max=0.99, help="Guess: share of the response's variance that features explain."
+        min=0,
+        max=0.99,
+        help="Guess: share of the response's variance that features explain. "
+        "[default: 0.5; 0.2 of a family's]",
+    ),
+]
+Family = Annotated[
+    Literal["logistic", "probit", "poisson"] | None,
+    typer.Option(help="Forecast log-odds or log-rates, of a response of 0/1 or a count."),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        help="Guess, with --family: share of ones, or mean count. [default: a fifth of the range]"
     ),
 ]
 Fill = Annotated[
@@ -67,9 +84,11 @@ def plan(
     rows: Rows = None,
     epsilon: Budgets = None,
     width: Width = None,
-    r_squared: Explained = 0.5,
+    r_squared: Explained = None,
     fill: Fill = None,
     spread: Spread = None,
+    family: Family = None,
+    rate: Rate = None,
     picture: Picture = None,
     *,
     as_json: Json = False,
@@ -90,7 +109,11 @@ def plan(
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    guess = Guess(r_squared=r_squared, fill=fill, spread=spread)
+    if width is not None and family is not None:
+        raise StudyError("--width goes with a straight line: compare budgets by --epsilon instead")
+    if r_squared is None:
+        r_squared = EXPLAINED if family is None else EXPLAINED_BY_FAMILY
+    guess = Guess(r_squared=r_squared, fill=fill, spread=spread, family=family, rate=rate)
     forecasts = forecast(agreement, holders, budgets, guess)
     needed = None if width is None else epsilon_for(agreement, holders, width, guess)
     if picture is not None:
@@ -99,7 +122,7 @@ def plan(
         facts = {"forecasts": [_facts(each) for each in forecasts], "epsilon_for_width": needed}
         typer.echo(json.dumps(facts))
         return
-    typer.echo("\n".join(_guessed(r_squared, fill, spread)))
+    typer.echo("\n".join(_guessed(guess, agreement)))
     typer.echo()
     typer.echo(_table(forecasts))
     for sentence in _verdicts(forecasts):
@@ -135,19 +158,22 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
     }
 
 
-def _guessed(r_squared: float, fill: float | None, spread: float | None) -> list[str]:
+def _guessed(guess: "Guess", study: "Study") -> list[str]:
     """What the table below rests on."""
     filled = "about half of their ranges, or all of their typical intervals"
-    if fill is not None:
-        filled = f"{fill:g} of their (typical) ranges"
+    if guess.fill is not None:
+        filled = f"{guess.fill:g} of their (typical) ranges"
     lines = [
         "expected width of 90 % intervals, in user units (share of variance due to privacy noise)",
-        f"guessed: R² {r_squared:g}, and that features fill {filled}",
+        f"guessed: R² {guess.r_squared:g}, and that features fill {filled}",
     ]
-    if fill is None:
+    if guess.fill is None:
         lines.append("         (between: all of them, and a quarter)")
-    if spread is not None:
-        lines.append(f"         and that slopes differ between holders with sd {spread:g}")
+    if guess.spread is not None:
+        lines.append(f"         and that slopes differ between holders with sd {guess.spread:g}")
+    if guess.family is not None:
+        rate = study.response.range[1] / 5 if guess.rate is None else guess.rate
+        lines.append(f"         and a {guess.family} response with mean {rate:g}")
     return lines
 
 

@@ -79,6 +79,10 @@ Stage = Annotated[
     Literal["statistics", "scales"],
     typer.Option(help="scales: the first stage of a study with scales_share."),
 ]
+AskedQuestion = Annotated[
+    Path | None,
+    typer.Option(help="A later visit: the question that `tacit next` made of all releases."),
+]
 Again = Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")]
 LocalDiagnostics = Annotated[
     bool,
@@ -137,6 +141,7 @@ def publish(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     stage: Stage = "statistics",
+    question: AskedQuestion = None,
     sign: options.SigningKey = None,
     *,
     again: Again = False,
@@ -162,6 +167,8 @@ def publish(
     instead of files.
 
     From Spark: `--spark-table ward.stays --spark-master spark://host:7077` instead of files.
+
+    In a study of several visits: `--question question2.json` answers the second one, and so on.
     """
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
@@ -188,6 +195,8 @@ def publish(
         "delta": delta,
         "again": again,
     }
+    if question is not None:
+        purpose["question"] = question
     if rehearse:
         purpose |= {"new_dataset": new_dataset, "person": person}
         _rehearse(study, asked, stage, keep_rehearsal, read, **purpose)
@@ -349,6 +358,9 @@ def _tell(release: "Published", out: Path, book: "Ledger", dataset: str, *, as_j
         f"{out}: the release of {release.holder!r} for study {release.study.name!r}; "
         "this file, and nothing else, may leave the house"
     )
+    if account.charges[-1].mu == 0:
+        typer.echo("paid by the first visit; nothing is charged again")
+        return
     typer.echo(
         f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, "
         f"by data set {dataset!r} in {book.path}"

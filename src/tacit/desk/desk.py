@@ -1,14 +1,16 @@
 """The desk itself: what its pages show and do, each by one call of the holder's side."""
 
-from dataclasses import dataclass, field
+import secrets
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tacit.desk.errand import Errand, Payer
+from tacit.desk.chosen import OTHER, Chosen
+from tacit.desk.errand import Errand
 from tacit.desk.pages.account import ledger_page
 from tacit.desk.pages.errand import rehearsal_page, released_page
 from tacit.desk.pages.frame import Frame
 from tacit.desk.pages.home import home
-from tacit.desk.pages.study import Chosen, study_page
+from tacit.desk.pages.study import study_page
 from tacit.desk.setting import Setting, Source, source_named, uploaded_source
 from tacit.desk.uploads import Uploads
 from tacit.errors import DeskError, LedgerError
@@ -21,6 +23,20 @@ if TYPE_CHECKING:
     from tacit.federation.client.requests import Request, Requests
 
 
+MOST_NOTICES = 200
+"""What pages were told that is still remembered."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a page is to say when it is shown next, and what its form held."""
+
+    complaint: str = ""
+    news: str = ""
+    text: str = ""
+    chosen: Chosen | None = None
+
+
 @dataclass
 class Desk:
     """Studies that were opened, tables that were handed over, and errands under way."""
@@ -30,6 +46,7 @@ class Desk:
     room: str
     studies: dict[str, Study] = field(default_factory=dict)
     errands: dict[str, Errand] = field(default_factory=dict)
+    notices: dict[str, Notice] = field(default_factory=dict)
 
     # Pages.
 
@@ -45,13 +62,26 @@ class Desk:
             waiting=waiting,
         )
 
-    def home(self, complaint: str = "", text: str = "") -> str:
-        """The first page."""
-        studies = list(self.studies.values())
-        accounts = self.accounts()
-        return home(self.frame(), self.setting, studies, accounts, complaint=complaint, text=text)
+    def keep(self, notice: Notice) -> str:
+        """Remember what a page is to say; gives the number by which it asks for it."""
+        number = secrets.token_urlsafe(9)
+        self.notices[number] = notice
+        while len(self.notices) > MOST_NOTICES:
+            self.notices.pop(next(iter(self.notices)))
+        return number
 
-    def study_page(self, study: Study, chosen: Chosen | None = None, complaint: str = "") -> str:
+    def home(self, notice: Notice) -> str:
+        """The first page."""
+        return home(
+            self.frame(),
+            self.setting,
+            list(self.studies.values()),
+            self.accounts(),
+            complaint=notice.complaint,
+            text=notice.text,
+        )
+
+    def study_page(self, study: Study, notice: Notice) -> str:
         """A study in words, with the form."""
         begin = Chosen(holder=self.setting.holder, dataset=self._usual_dataset())
         return study_page(
@@ -59,21 +89,23 @@ class Desk:
             study,
             self.setting,
             self.sources(),
-            chosen or begin,
-            complaint=complaint,
+            notice.chosen or begin,
+            complaint=notice.complaint,
         )
 
-    def errand_page(self, errand: Errand, complaint: str = "") -> str:
+    def errand_page(self, errand: Errand, notice: Notice) -> str:
         """A rehearsal or, once it is paid, the release."""
         if errand.charge is not None:
             return released_page(self.frame(), *self.charge(errand.charge))
         name = errand.rehearsal.cost.dataset
         account = next((each for each in self.accounts() if each.dataset == name), None)
-        return rehearsal_page(self.frame(), errand, account, complaint=complaint)
+        form = self.keep(Notice(chosen=errand.chosen))
+        return rehearsal_page(self.frame(), errand, account, form=form, complaint=notice.complaint)
 
-    def ledger_page(self, complaint: str = "", news: str = "") -> str:
+    def ledger_page(self, notice: Notice) -> str:
         """The timeline."""
-        return ledger_page(self.frame(), self.accounts(), complaint=complaint, news=news)
+        told = {"complaint": notice.complaint, "news": notice.news}
+        return ledger_page(self.frame(), self.accounts(), **told)
 
     # Steps.
 
@@ -93,7 +125,8 @@ class Desk:
     def rehearse(self, study: Study, chosen: Chosen) -> Errand:
         """Read the chosen table, and keep what was seen."""
         source = source_named(tuple(self.sources()), chosen.source)
-        errand = Errand.begin(study, source, self._payer(chosen), self.setting)
+        said = replace(source, asked=chosen.asked(source.asked))
+        errand = Errand.begin(study, said, chosen, self.setting)
         self.errands[errand.id] = errand
         return errand
 
@@ -156,17 +189,7 @@ class Desk:
         names = self.setting.ledger.datasets()
         policy = self.setting.policy
         name = names[0] if len(names) == 1 else policy.dataset if policy is not None else None
-        return f"={name}" if name in names else "+"
-
-    def _payer(self, chosen: Chosen) -> Payer:
-        if chosen.dataset == "+":
-            name = chosen.new_name.strip()
-            if not name:
-                raise DeskError("give the data set a name, such as patients")
-            return Payer(chosen.holder.strip(), name, new_dataset=True)
-        if not chosen.dataset.startswith("="):
-            raise DeskError("say which data set pays")
-        return Payer(chosen.holder.strip(), chosen.dataset[1:])
+        return f"={name}" if name in names else OTHER
 
     # A federation's requests.
 

@@ -15,12 +15,13 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from tacit import limits
-from tacit.desk.desk import Desk
+from tacit.desk.chosen import Chosen
+from tacit.desk.desk import Desk, Notice
 from tacit.desk.guard import Guard, Lock
 from tacit.desk.pages.frame import paragraph, post, problem
-from tacit.desk.pages.study import Chosen
 from tacit.errors import DeskError, TacitError
 from tacit.page.markup import Html, html
+from tacit.study import Study
 
 MOST_FORM = 4 * limits.STUDY.letters
 """Bytes of a form that are read: the longest study, percent-encoded where it is not plain."""
@@ -71,7 +72,8 @@ def application(
         ("/charges/{number}/release", _release, ["GET"]),
         ("/key", _key, ["POST"]),
         ("/requests", _requests, ["GET"]),
-        ("/requests/{digits}", _request, ["GET", "POST"]),
+        ("/requests/{digits}", _request, ["GET"]),
+        ("/requests/{digits}/decision", _decide, ["POST"]),
         ("/close", closing, ["GET", "POST"]),
     ]
     routes = [
@@ -114,8 +116,8 @@ def _problem(desk: Desk, request: Request, sentence: str, status: int) -> Respon
 # Publishing.
 
 
-async def _home(desk: Desk, _request: Request) -> Response:
-    return HTMLResponse(await run_in_threadpool(desk.home))
+async def _home(desk: Desk, request: Request) -> Response:
+    return HTMLResponse(await run_in_threadpool(desk.home, _said(desk, request)))
 
 
 async def _static(_desk: Desk, request: Request) -> Response:
@@ -133,14 +135,13 @@ async def _open_study(desk: Desk, request: Request) -> Response:
     try:
         study = await run_in_threadpool(desk.open_study, text)
     except TacitError as error:
-        page = await run_in_threadpool(desk.home, str(error), text)
-        return HTMLResponse(page, status_code=WRONG)
-    return _go(desk, f"studies/{study.hash.removeprefix('sha256:')}")
+        return _go(desk, "", Notice(complaint=str(error), text=text))
+    return _go(desk, _place(study))
 
 
 async def _study(desk: Desk, request: Request) -> Response:
     study = desk.study(request.path_params["digits"])
-    return HTMLResponse(await run_in_threadpool(desk.study_page, study))
+    return HTMLResponse(await run_in_threadpool(desk.study_page, study, _said(desk, request)))
 
 
 async def _upload(desk: Desk, request: Request) -> Response:
@@ -151,24 +152,17 @@ async def _upload(desk: Desk, request: Request) -> Response:
 
 async def _rehearse(desk: Desk, request: Request) -> Response:
     study = desk.study(request.path_params["digits"])
-    form = await _form(request)
-    chosen = Chosen(
-        source=form.get("source", ""),
-        holder=form.get("holder", ""),
-        dataset=form.get("dataset", ""),
-        new_name=form.get("new_name", ""),
-    )
+    chosen = Chosen.of(await _form(request))
     try:
         errand = await run_in_threadpool(desk.rehearse, study, chosen)
     except TacitError as error:
-        page = await run_in_threadpool(desk.study_page, study, chosen, str(error))
-        return HTMLResponse(page, status_code=WRONG)
+        return _go(desk, _place(study), Notice(complaint=str(error), chosen=chosen))
     return _go(desk, f"errands/{errand.id}")
 
 
 async def _errand(desk: Desk, request: Request) -> Response:
     errand = desk.errand(request.path_params["number"])
-    return HTMLResponse(await run_in_threadpool(desk.errand_page, errand))
+    return HTMLResponse(await run_in_threadpool(desk.errand_page, errand, _said(desk, request)))
 
 
 async def _publish(desk: Desk, request: Request) -> Response:
@@ -179,8 +173,7 @@ async def _publish(desk: Desk, request: Request) -> Response:
             desk.publish, errand, form.get("seen", ""), anyway=form.get("anyway") == "yes"
         )
     except TacitError as error:
-        page = await run_in_threadpool(desk.errand_page, errand, str(error))
-        return HTMLResponse(page, status_code=WRONG)
+        return _go(desk, f"errands/{errand.id}", Notice(complaint=str(error)))
     return _go(desk, f"errands/{errand.id}")
 
 
@@ -204,8 +197,8 @@ async def _dossier(desk: Desk, request: Request) -> Response:
 # The ledger.
 
 
-async def _ledger(desk: Desk, _request: Request) -> Response:
-    return HTMLResponse(await run_in_threadpool(desk.ledger_page))
+async def _ledger(desk: Desk, request: Request) -> Response:
+    return HTMLResponse(await run_in_threadpool(desk.ledger_page, _said(desk, request)))
 
 
 async def _limit(desk: Desk, request: Request) -> Response:
@@ -214,9 +207,8 @@ async def _limit(desk: Desk, request: Request) -> Response:
     try:
         news = await run_in_threadpool(desk.set_limit, *fields)
     except TacitError as error:
-        page = await run_in_threadpool(desk.ledger_page, str(error))
-        return HTMLResponse(page, status_code=WRONG)
-    return HTMLResponse(await run_in_threadpool(desk.ledger_page, "", news))
+        return _go(desk, "ledger", Notice(complaint=str(error)))
+    return _go(desk, "ledger", Notice(news=news))
 
 
 async def _release(desk: Desk, request: Request) -> Response:
@@ -251,20 +243,19 @@ async def _request(desk: Desk, request: Request) -> Response:
     from tacit.desk.pages.requests import request_page
 
     digits = request.path_params["digits"]
-    complaint = ""
-    if request.method == "POST":
-        form = await _form(request)
-        try:
-            await run_in_threadpool(
-                desk.decide, digits, form.get("decision", ""), form.get("seen", "")
-            )
-        except TacitError as error:
-            complaint = str(error)
-        else:
-            return _go(desk, "requests")
     described = await run_in_threadpool(desk.described, digits)
-    page = request_page(desk.frame(), described, complaint=complaint)
-    return HTMLResponse(page, status_code=WRONG if complaint else 200)
+    notice = _said(desk, request)
+    return HTMLResponse(request_page(desk.frame(), described, complaint=notice.complaint))
+
+
+async def _decide(desk: Desk, request: Request) -> Response:
+    digits = request.path_params["digits"]
+    form = await _form(request)
+    try:
+        await run_in_threadpool(desk.decide, digits, form.get("decision", ""), form.get("seen", ""))
+    except TacitError as error:
+        return _go(desk, f"requests/{digits}", Notice(complaint=str(error)))
+    return _go(desk, "requests")
 
 
 # Small things.
@@ -284,9 +275,19 @@ async def _form(request: Request) -> dict[str, str]:
         raise DeskError("this form is not one of the desk's") from None
 
 
-def _go(desk: Desk, place: str) -> Response:
-    """Show another page, so that a reload repeats nothing."""
-    return RedirectResponse(f"{desk.room}/{place}", status_code=303)
+def _go(desk: Desk, place: str, notice: Notice | None = None) -> Response:
+    """Show another page, with what it is to say, so that reload and back repeat nothing."""
+    said = "" if notice is None else f"?said={desk.keep(notice)}"
+    return RedirectResponse(f"{desk.room}/{place}{said}", status_code=303)
+
+
+def _said(desk: Desk, request: Request) -> Notice:
+    """What the page is to say; nothing, where that is long ago."""
+    return desk.notices.get(request.query_params.get("said", ""), Notice())
+
+
+def _place(study: Study) -> str:
+    return f"studies/{study.hash.removeprefix('sha256:')}"
 
 
 def _plain(name: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.source import Asked, files_of
-from tacit.desk.uploads import Upload
+from tacit.desk.uploads import Upload, digest_of
 from tacit.errors import DeskError, TableError
 from tacit.holder.ledger import Ledger
 
@@ -26,6 +26,10 @@ class Source:
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none where rows come from a server."""
         return tuple(files_of(self.asked))
+
+    def digests(self) -> tuple[str, ...]:
+        """Digests of these files, as they are now."""
+        return tuple(digest_of(path) for path in self.files())
 
 
 @dataclass(frozen=True)

@@ -50,16 +50,29 @@ def write_keys(folder: Path) -> Keys:
             )
     with suppress(OSError):  # writing says what is wrong
         folder.mkdir(parents=True, exist_ok=True)
-    key = ec.generate_private_key(ec.SECP384R1())
-    write_whole(
-        node, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), mode=0o600
-    )
-    write_whole(
-        public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"
-    )
+    write_node_key(node)
     # SuperNode and executor share a group, which reads the secret.
     write_whole(secret, secrets.token_bytes(SECRET_BYTES), mode=0o640)
     return Keys(node=node, node_public=public, sign=sign, secret=secret, sign_public=new_key(sign))
+
+
+def ensure_keys(folder: Path) -> None:
+    """Write whichever of the keys is not there."""
+    if not (folder / "node.key").exists():
+        write_node_key(folder / "node.key")
+    if not (folder / "sign.key").exists():
+        new_key(folder / "sign.key")
+    if not (folder / "secret").exists():
+        write_whole(folder / "secret", secrets.token_bytes(SECRET_BYTES), mode=0o640)
+
+
+def write_node_key(path: Path) -> None:
+    """Write a SuperNode's private key, and its public one beside it."""
+    key = ec.generate_private_key(ec.SECP384R1())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    write_whole(path, private, mode=0o600)
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    write_whole(path.with_name(f"{path.name}.pub"), public + b"\n")
 
 
 def fingerprint(public_key: str) -> str:

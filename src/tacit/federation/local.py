@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from flwr.app import Context, Message, RecordDict, UserConfig
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
-from flwr.supercore.task_identity import TaskIdentity
 
 from tacit.errors import FederationError
+from tacit.federation.flower import Run, identify, with_number
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,7 @@ class LocalGrid(Grid):
         nodes: dict[int, Node],
         on_reply: Callable[[int, Message], Message | None] | None = None,
     ) -> None:
-        # Without an identity no message can be made.
-        TaskIdentity.run_id = 1
-        TaskIdentity.task_id = 1
-        TaskIdentity.node_id = 1
+        identify()
         self.nodes = nodes
         self._on_reply = on_reply
         self._sent: dict[str, Message] = {}
@@ -54,8 +50,7 @@ class LocalGrid(Grid):
         pushed = []
         for message in messages:
             number = f"message {next(self._numbers)}"
-            message.metadata.__dict__["_message_id"] = number  # as Flower's own grids do
-            self._sent[number] = message
+            self._sent[number] = with_number(message, number)
             pushed.append(number)
         return pushed
 

@@ -49,6 +49,10 @@ class Project:
             "HOST": address["host"].strip("[]"),
             "PORT": address["port"],
             "INNER": str(INNER_PORT),
+            "FOLDER": "/etc/tacit",
+            "STATE": "/var/lib/tacit",
+            "NODESTATE": "/var/lib/tacit-supernode",
+            "DATA": "/srv/tacit/*.parquet",
             "PREFIX": self.prefix,
             "OUT": self.out,
             "HOLDERS": str(len(self.holders)),
@@ -115,12 +119,12 @@ def refuse_two_stages(study: Study) -> None:
 def _contents(project: Project) -> dict[str, str]:
     words = project.words()
     common = {
-        name.removesuffix(".in"): _filled(name, words)
+        name.removesuffix(".in"): filled(name, words)
         for name in _names()
         if not name.startswith("holder/")
     }
     sites = {
-        f"sites/{holder}/{name.removeprefix('holder/')}": _filled(name, words | {"HOLDER": holder})
+        f"sites/{holder}/{name.removeprefix('holder/')}": filled(name, words | {"HOLDER": holder})
         for holder in project.holders
         for name in _names()
         if name.startswith("holder/")
@@ -146,7 +150,7 @@ def _names() -> list[str]:
     ]
 
 
-def _filled(name: str, words: dict[str, str]) -> str:
+def filled(name: str, words: dict[str, str]) -> str:
     """A template with its words filled in, all at once: no value is searched for words."""
     text = (files("tacit.federation") / "template" / name).read_text(encoding="utf-8")
     return re.sub("@([A-Z]+)@", lambda word: words[word[1]], text)

@@ -6,8 +6,10 @@ refused.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import version
 from typing import Literal
 
 from tacit.errors import FederationError
@@ -40,6 +42,7 @@ class Reason(StrEnum):
     )
     PEERS = "policy: the study's keys of holders are not those that this site knows"
     ROWS = "policy: fewer rows than this site publishes about"
+    WORKING = "at work on it"
     WAITING = "waiting for approval"
     CROWDED = "waiting for approval: too many requests wait already"
     DECLINED = "refused by the site's data officer"
@@ -125,14 +128,21 @@ def record_of(answer: Answer) -> RecordDict:
             "release": answer.release,
         }
     )
-    return RecordDict({"answer": record})
+    return RecordDict({"answer": record, "site": ConfigRecord({"tacit": version("tacit-dp")})})
+
+
+def read_version(content: RecordDict) -> str | None:
+    """The Tacit that answered, where it says so."""
+    if "site" not in content:
+        return None
+    told = str(_fields(content, "site", {"tacit": str}, beside={"answer"})["tacit"])
+    return told if re.fullmatch(r"[0-9a-z.+-]{1,40}", told) else None
 
 
 def read_answer(content: RecordDict) -> Answer:
     """The answer in a message's content; whether its release is one, the caller must see."""
-    fields = _fields(
-        content, "answer", {"version": int, "state": str, "reason": str, "release": str}
-    )
+    types = {"version": int, "state": str, "reason": str, "release": str}
+    fields = _fields(content, "answer", types, beside={"site"})
     state = fields["state"]
     release = str(fields["release"])
     if len(release.encode(errors="replace")) > MOST_BYTES:
@@ -145,14 +155,17 @@ def read_answer(content: RecordDict) -> Answer:
     return Answer(state, reason, release)
 
 
-def _fields(content: RecordDict, name: str, types: dict[str, type]) -> dict[str, object]:
-    """The one record of a message, if it has just the fields it should."""
+def _fields(
+    content: RecordDict, name: str, types: dict[str, type], beside: Collection[str] = ()
+) -> dict[str, object]:
+    """The record of a message, if it has just the fields it should; what else may lie `beside`."""
     record = content.get(name)
-    if set(content) != {name} or not isinstance(record, ConfigRecord) or set(record) != set(types):
+    alone = set(content) - set(beside) == {name}
+    if not alone or not isinstance(record, ConfigRecord) or set(record) != set(types):
         raise FederationError(f"{name}: it must be one record with the fields {', '.join(types)}")
     fields: dict[str, object] = dict(record)
     if any(type(fields[field]) is not wanted for field, wanted in types.items()):
         raise FederationError(f"{name}: a field is of the wrong type")
-    if fields["version"] != VERSION:
+    if fields.get("version", VERSION) != VERSION:
         raise FederationError(f"{name}: version must be {VERSION}, or one side runs another Tacit")
     return fields

@@ -28,10 +28,12 @@ from tacit.study.grid import GRID
 class Division:
     """What a row counts for in a study of persons."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(
+        self, study: Study, radius: float | None = None, bound: float | None = None
+    ) -> None:
         self._refuses = study.missing_person == "refuse"
-        self._radius = study.row_radius * GRID
-        self._bound = np.floor(study.response_bound * GRID)
+        self._radius = (study.row_radius if radius is None else radius) * GRID
+        self._bound = np.floor((study.response_bound if bound is None else bound) * GRID)
         self._root = np.sqrt(study.d)
 
     def rows_of(self, batch: pa.RecordBatch) -> NDArray[np.float64]:

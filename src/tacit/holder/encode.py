@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from tacit.errors import TableError
 from tacit.holder.division import Division
+from tacit.holder.row_map import RowMap
 from tacit.holder.watch import Watch
+from tacit.release.question import Question
 from tacit.rows.design import Block, Design
 from tacit.study import Study
 from tacit.study.form import LARGEST_ENTRY
@@ -46,8 +48,14 @@ class Diagnostics:
 class Encoder:
     """Turns record batches into blocks of encoded rows, and counts up `diagnostics` if given."""
 
-    def __init__(self, study: Study, diagnostics: Diagnostics | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        diagnostics: Diagnostics | None = None,
+        question: Question | None = None,
+    ) -> None:
         self.study = study
+        self._map = None if question is None else RowMap.of(study, question)
         self.diagnostics = diagnostics
         on_outside = None if diagnostics is None else diagnostics.count_clamped
         self._watch = None if diagnostics is None else diagnostics.watch
@@ -56,14 +64,14 @@ class Encoder:
         )
         # Rounding to the grid moves a row by at most √d/2 steps, so shrinking stops that much short
         # of the radius.
-        self._radius = (
-            None
-            if study.row_radius >= study.longest_row
-            else study.row_radius * GRID - np.sqrt(study.d)
-        )
-        self._bound = np.floor(study.response_bound * GRID)
-        self.block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / study.largest_entry) ** 2)
-        self._division = None if study.person is None else Division(study)
+        whole = question is None and study.row_radius >= study.longest_row
+        radius = 1.0 if question is not None else study.row_radius
+        bound = 1.0 if question is not None else study.response_bound
+        entry = LARGEST_ENTRY if question is not None else study.largest_entry
+        self._radius = None if whole else radius * GRID - np.sqrt(study.d)
+        self._bound = np.floor(bound * GRID)
+        self.block_rows = int(BLOCK_ROWS * (LARGEST_ENTRY / entry) ** 2)
+        self._division = None if study.person is None else Division(study, radius, bound)
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
@@ -73,7 +81,9 @@ class Encoder:
         return self._division.divided(blocks, self._division.rows_of(batch))
 
     def _encode(self, block: Block) -> Block:
-        """Shrink and round at most 2¹³ rows, in place."""
+        """Shrink and round at most 2¹³ rows, in place unless they are mapped."""
+        if self._map is not None:
+            block = self._map.apply(block)
         x, y = block[:-1], block[-1]
         squares = _squared_norms(x)
         if self._watch is not None:

@@ -1,155 +1,20 @@
 """Publish: from a table to a release, charged before it exists."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any
 
-from tacit.errors import TableError
+from tacit.errors import StudyError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, paid, refuse_sum, refuse_two_stages, signer_of
-from tacit.holder.encode import Diagnostics
+from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages
 from tacit.holder.ledger import Ledger
-from tacit.holder.paying import Paying
 from tacit.holder.perturb import blank, privatise, refuse_unpublishable
-from tacit.holder.rehearsal import Confirm, Rehearsal, StageName
-from tacit.holder.rehearse import SEEN, opened, persons_of, refuse_seen, rehearsal_of
+from tacit.holder.rehearsal import Rehearsal
+from tacit.holder.stage import Stage, refuse_no_rows
 from tacit.holder.statistics import STATISTICS, Statistics
-from tacit.holder.tally import Tally, total_of
-from tacit.holder.watch import Watch
+from tacit.holder.visits import Message, stage_of
 from tacit.release import Release
-from tacit.release.document import Published, check_holder
+from tacit.release.question import Question
 from tacit.study import Study
-from tacit.study.grid import GRID
-
-Total = TypeVar("Total")
-Document = TypeVar("Document", bound=Published)
-
-
-class Stage(ABC, Generic[Total, Document]):
-    """What is published of a table for a study: how rows add up, what it costs, what it becomes."""
-
-    name: StageName
-    tally: Tally[Total]
-
-    @abstractmethod
-    def charge(self, study: Study, purpose: Purpose) -> Charge:
-        """What publishing costs; a study that has no such stage is refused."""
-
-    @abstractmethod
-    def limit(self, study: Study) -> tuple[float, float] | None:
-        """The limit, (ε, δ), that a data set without one gets; None: what is charged."""
-
-    @abstractmethod
-    def check(self, study: Study, total: Total) -> None:
-        """Refuse a total that cannot be published."""
-
-    @abstractmethod
-    def blank(self, study: Study, purpose: Purpose) -> Document:
-        """The document of no rows and no noise, which is thrown away.
-
-        Whatever can fail in making one fails here, before anything is paid.
-        """
-
-    @abstractmethod
-    def privatise(self, study: Study, total: Total, purpose: Purpose) -> Document:
-        """The document, with its noise."""
-
-    def publish(
-        self,
-        study: Study,
-        table: object,
-        *,
-        holder: str,
-        ledger: Ledger | str | Path,
-        dataset: str = "default",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        key: str | Path | None = None,
-        again: bool = False,
-        new_dataset: bool = False,
-        diagnostics: Diagnostics | None = None,
-        confirm: Confirm | None = None,
-        on_rows: Callable[[int], None] = lambda _rows: None,
-    ) -> Document:
-        """Publish what this stage tells of a table, under the study's guarantee.
-
-        The ledger is charged, durably, after the table was read and before any noise is drawn.
-        `epsilon` and `delta` may be smaller than the study's. `key` is the path of a private key to
-        sign with. `again` pays for the same study once more; `new_dataset` says that a name new to
-        the ledger is of other persons. `confirm` is given the rehearsal of the very rows that were
-        read, before anything is paid; it raises to stop.
-        """
-        sign = signer_of(key)
-        check_holder(holder)
-        purpose = Purpose(holder, dataset, epsilon, delta)
-        charge = self.charge(study, purpose)
-        sign(self.blank(study, purpose)).to_json()
-        paying = Paying(
-            ledger=Ledger.at(ledger),
-            charge=charge,
-            relation=study.relation,
-            again=again,
-            new_dataset=new_dataset,
-            limit=self.limit(study),
-        )
-        if confirm is not None:
-            table = opened(table, study)
-            diagnostics = diagnostics or Diagnostics()
-            diagnostics.watch = Watch(study, GRID)
-        total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
-        if confirm is not None and diagnostics is not None:
-            refuse_seen(study, diagnostics)
-            confirm(rehearsal_of(study, table, paying, diagnostics, stage=self.name))
-        self.check(study, total)
-        return paid(
-            paying.ledger,
-            charge,
-            study.relation,
-            lambda receipt: sign(self.privatise(study, total, purpose).paid_by(receipt)),
-            lambda document: document.to_json(),
-            again=again,
-            new_dataset=new_dataset,
-            limit=paying.limit,
-        )
-
-    def rehearse(
-        self,
-        study: Study,
-        table: object,
-        *,
-        holder: str,
-        ledger: Ledger | str | Path,
-        dataset: str = "default",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        again: bool = False,
-        new_dataset: bool = False,
-        person: str | None = None,
-        on_rows: Callable[[int], None] = lambda _rows: None,
-    ) -> Rehearsal:
-        """Everything that `publish` does but the charge and the noise.
-
-        What comes back tells of single rows: it is for the holder's own eyes, and stays here.
-        `person` is a column of the table that tells persons apart, to be told whether some have
-        several rows; by default the study's, if it has one.
-        """
-        check_holder(holder)
-        purpose = Purpose(holder, dataset, epsilon, delta)
-        paying = Paying(
-            ledger=Ledger.at(ledger),
-            charge=self.charge(study, purpose),
-            relation=study.relation,
-            again=again,
-            new_dataset=new_dataset,
-            limit=self.limit(study),
-        )
-        self.blank(study, purpose).to_json()
-        diagnostics = Diagnostics(watch=Watch(study, GRID))
-        source = opened(table, study)
-        total_of(SEEN, study, source, diagnostics=diagnostics, on_rows=on_rows)
-        persons = persons_of(source, person or study.person)
-        return rehearsal_of(study, source, paying, diagnostics, stage=self.name, persons=persons)
 
 
 class StatisticsStage(Stage[Statistics, Release]):
@@ -170,10 +35,7 @@ class StatisticsStage(Stage[Statistics, Release]):
 
     def check(self, study: Study, total: Statistics) -> None:
         """Refuse no rows, where their number is public: else a refusal would tell it."""
-        if total.n == 0 and study.count in {"exact", "public"}:
-            raise TableError(
-                "the table has no row: nothing was published or paid; check the files or the query"
-            )
+        refuse_no_rows(study, total.n)
         refuse_unpublishable(study, total)
 
     def blank(self, study: Study, purpose: Purpose) -> Release:
@@ -185,7 +47,59 @@ class StatisticsStage(Stage[Statistics, Release]):
         return privatise(study, total, purpose)
 
 
-publish = StatisticsStage().publish
-"""Publish a table's statistics under the study's guarantee, charged before any noise is drawn."""
-rehearse = StatisticsStage().rehearse
-"""Everything that publishing does but the charge and the noise; what it shows stays here."""
+def publish(
+    study: Study,
+    table: object,
+    *,
+    ledger: Ledger | str | Path,
+    dataset: str = "default",
+    question: Question | str | Path | None = None,
+    **terms: Any,  # noqa: ANN401
+) -> Release:
+    """Publish a table's statistics under the study's guarantee, charged before noise is drawn.
+
+    The `terms` are `holder`, and those that `Stage.publish` explains: `epsilon`, `delta`, `key`,
+    `again`, `new_dataset`, `diagnostics`, `confirm`, `on_rows`. In a study of several visits a
+    single holder's happen here, one after the other, and one message leaves; among several holders
+    this publishes the first visit or, with a `question`, the answer to that.
+    """
+    stage = _stage(study, table, ledger, dataset, question, again=bool(terms.get("again")))
+    message: Any = stage.publish(study, table, ledger=ledger, dataset=dataset, **terms)
+    published: Release = message
+    return published
+
+
+def rehearse(
+    study: Study,
+    table: object,
+    *,
+    ledger: Ledger | str | Path,
+    dataset: str = "default",
+    question: Question | str | Path | None = None,
+    **terms: Any,  # noqa: ANN401
+) -> Rehearsal:
+    """Everything that publishing does but the charge and the noise; what it shows stays here."""
+    stage = _stage(study, table, ledger, dataset, question)
+    return stage.rehearse(study, table, ledger=ledger, dataset=dataset, **terms)
+
+
+def _stage(
+    study: Study,
+    table: object,
+    ledger: Ledger | str | Path,
+    dataset: str,
+    question: Question | str | Path | None,
+    *,
+    again: bool = False,
+) -> Stage[Any, Release] | Stage[Any, Message]:
+    """What is to be published now."""
+    if study.visit_count == 1:
+        if question is not None:
+            raise StudyError("the study has one visit: publish without a question")
+        return StatisticsStage()
+    if again and len(study.planned_rows) > 1:
+        raise StudyError("a visit is answered once: make a new study to ask the same rows again")
+    asked = (
+        question if isinstance(question, Question) or question is None else Question.load(question)
+    )
+    return stage_of(study, table, asked, Ledger.at(ledger), dataset)

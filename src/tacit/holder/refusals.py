@@ -30,7 +30,8 @@ def too_much(account: Spent, epsilon: float, delta: float) -> BudgetError:
         f"publishing needs epsilon = {epsilon:g} at delta = {delta:g}, "
         f"but data set {account.dataset!r} has epsilon = {account.epsilon_left:.4g} "
         f"at delta = {account.delta:g} left of its limit {account.epsilon:g}: "
-        "nothing was published; lower epsilon, or raise the limit with `tacit ledger limit`"
+        "nothing was published; lower epsilon, raise the limit with `tacit ledger limit`, or ask "
+        "more of what is already released, at no cost (docs/questions.md, Budget gone)"
     )
 
 

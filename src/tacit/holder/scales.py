@@ -18,7 +18,7 @@ from tacit.holder.charge import Purpose, charge_of
 from tacit.holder.division import Division
 from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.perturb import drawn_by, perturb
-from tacit.holder.publish import Stage
+from tacit.holder.stage import Stage
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
 from tacit.release.document import provenance

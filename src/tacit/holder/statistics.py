@@ -20,6 +20,7 @@ from tacit.holder.averaging import Order, averaged, refuse_pieces, secure_order
 from tacit.holder.division import persons_in
 from tacit.holder.encode import Diagnostics, Encoder
 from tacit.holder.tally import Tally
+from tacit.release.question import Question
 from tacit.rows.design import Block
 from tacit.study import Study
 from tacit.study.grid import GRID_BITS
@@ -84,13 +85,14 @@ def statistics_of(
     diagnostics: Diagnostics | None = None,
     on_rows: Callable[[int], None] = lambda _rows: None,
     order: Order = secure_order,
+    question: Question | None = None,
 ) -> Statistics:
     """Add up the statistics of record batches; `on_rows` hears of each batch's size.
 
     `order` deals rows into groups where the study averages them; one that is not secret is for
-    simulation.
+    simulation. A visit's `question` maps rows first.
     """
-    encoder = Encoder(study, diagnostics)
+    encoder = Encoder(study, diagnostics, question)
     size = study.release.average
     n = 0
 

@@ -125,6 +125,11 @@ def lattice_for(sd: float, lattice: int) -> int:
 def calibrate(form: Form, epsilon: float, delta: float) -> Mechanism:
     """Noise for `form` at (ε, δ), on its lattice."""
     multiplier = lattice_multiplier(form.layout.entries, epsilon, delta)
+    return mechanism_of(form, multiplier, epsilon, delta)
+
+
+def mechanism_of(form: Form, multiplier: float, epsilon: float, delta: float) -> Mechanism:
+    """Noise for `form` that is `multiplier` times its sensitivity, as a part of (ε, δ)."""
     sd = multiplier * form.sensitivity
     off_diagonal = sd / math.sqrt(2) * (1 + 1e-15) if form.shape == "frobenius" else sd
     weights = form.weights

@@ -42,9 +42,10 @@ _LINE = 110
 _ORDER = (
     *("format", "version", "study_hash", "study", "holder"),
     *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
+    *("count", "totals", "squares"),
     *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
     *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),
-    *("survivors", "attestation", "batch", "ledger", "signature"),
+    *("survivors", "attestation", "batch", "visit", "ledger", "signature"),
 )
 """The fields of all kinds of document, in the order in which they are written."""
 
@@ -202,7 +203,7 @@ class Published(Record):
 
     def to_json(self) -> str:
         """The document as JSON laid out for a reader: what fits on a line stands on a line."""
-        return _lay_out(self.document()) + "\n"
+        return lay_out(self.document()) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -286,19 +287,20 @@ def check_holder(name: str) -> None:
         raise ReleaseError(f"holder: {explain(error).removeprefix('the document: ')}") from None
 
 
-def _lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
+def lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
+    """Plain values as JSON in which what fits on a line stands on a line."""
     line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if not isinstance(value, (dict, list)) or (indent and len(line) <= _LINE):
         return line
     inner = indent + "  "
     if isinstance(value, dict):
         items = [
-            f"{json.dumps(name, ensure_ascii=False)}: {_lay_out(item, inner)}"
+            f"{json.dumps(name, ensure_ascii=False)}: {lay_out(item, inner)}"
             for name, item in value.items()
         ]
         begin, end = "{}"
     elif any(isinstance(item, (dict, list)) for item in value):
-        items = [_lay_out(item, inner) for item in value]
+        items = [lay_out(item, inner) for item in value]
         begin, end = "[]"
     else:
         return line

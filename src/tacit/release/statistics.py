@@ -3,6 +3,7 @@
 The rules of the format, reading and writing are those of every document (document.py).
 """
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
@@ -13,11 +14,18 @@ from pydantic import FailFast, Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
+from tacit.privacy.visits import shares_of
 from tacit.records import Number, Record, must
 from tacit.release.attestation import Attestation
 from tacit.release.document import Published, provenance
+from tacit.release.places import Places
+from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
+from tacit.study.visits import MOST_VISITS, has_places, visit_mechanism
+
+Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+Square = Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
 
 
 class BatchNumber(Record):
@@ -27,19 +35,48 @@ class BatchNumber(Record):
     number: Annotated[int, Field(ge=1, lt=2**53)]
 
 
-Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+class Answer(Record):
+    """What a holder said at an earlier visit, in units of that question's radius and bound."""
+
+    question: Question
+    n: Annotated[int, Field(ge=0, lt=2**63)] | Number
+    xtx: Square
+    xty: Vector
+    yty: Number
+    noise: Noise
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        d = len(self.question.offset)
+        must(
+            len(self.xty) == d and len(self.xtx) == d and all(len(row) == d for row in self.xtx),
+            "xtx and xty must fit the question",
+        )
+        must(
+            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            "xtx must be symmetric",
+        )
+        return self
+
+
+class Visit(Record):
+    """Which question a release answers, and its holder's answers before it."""
+
+    question: Question
+    places: Places | None = None
+    earlier: Annotated[tuple[Answer, ...], Field(strict=False, max_length=MOST_VISITS)] = ()
 
 
 class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
-    optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "ledger")
+    optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "visit", "ledger")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
     n: Annotated[int, Field(ge=0, lt=2**63)] | Number | None
-    xtx: Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+    xtx: Square
     xty: Vector
     yty: Number | None
     smallest_eigenvalue: Number | None
@@ -48,6 +85,7 @@ class Release(Published):
     survivors: Annotated[int, Field(ge=2)] | None = None
     attestation: Attestation | None = None
     batch: BatchNumber | None = None
+    visit: Visit | None = None
 
     @classmethod
     def of(
@@ -62,6 +100,7 @@ class Release(Published):
         simulated: bool = False,
         survivors: int | None = None,
         attestation: Attestation | None = None,
+        visit: Visit | None = None,
     ) -> Self:
         """The release that states noisy statistics.
 
@@ -83,6 +122,7 @@ class Release(Published):
             noise=mechanism.noise,
             survivors=survivors,
             attestation=attestation,
+            visit=visit,
             **provenance(mechanism, drawn_by, simulated=simulated),
         )
 
@@ -122,16 +162,70 @@ class Release(Published):
             self.study.count == "noisy" or self.n is None or isinstance(self.n, int),
             "n must be a whole number, zero or more",
         )
+        must(
+            (self.visit is None) == (self.study.visit_count == 1),
+            "visit must be there exactly when the study has several visits",
+        )
         try:
-            needed = (
-                self.study.mechanism(self.epsilon, self.delta)
-                if self.study.secure_sum is None
-                else self._needed_in_sum()
-            )
+            needed = self._needed()
+            self._check_visits()
         except StudyError as error:
             raise ValueError(str(error)) from None
         self._check_noise(needed, self.noise.model_dump())
         return self
+
+    def _needed(self) -> Mechanism:
+        """The mechanism that the study and the visit ask for."""
+        if self.study.secure_sum is not None:
+            return self._needed_in_sum()
+        if self.visit is None:
+            return self.study.mechanism(self.epsilon, self.delta)
+        budget = self.study.budget(self.epsilon, self.delta)
+        return visit_mechanism(self.study, self.visit.question.visit, budget)
+
+    def _check_visits(self) -> None:
+        """Every answer is to a question of this study, in order, with the noise of its visit."""
+        if self.visit is None:
+            return
+        answers = self.visit.earlier
+        questions = [*(answer.question for answer in answers), self.visit.question]
+        for question in questions:
+            question.check(self.study)
+        numbers = [question.visit for question in questions]
+        first = 1 + has_places(self.study)
+        must(
+            numbers == list(range(first, first + len(numbers))),
+            "visit.earlier must hold the holder's answer to every earlier question, in order",
+        )
+        must(
+            (self.visit.places is not None) == has_places(self.study),
+            "visit.places must be there exactly when the study asks for places",
+        )
+        own = self._needed()
+        shares = shares_of(self.study.visit_count)
+        for answer in answers:
+            ratio = math.sqrt(shares[numbers[-1] - 1] / shares[answer.question.visit - 1])
+            stated = answer.noise.by_part()
+            agree = stated.keys() == own.noise.by_part().keys() and all(
+                math.isclose(stated[part], ratio * sd, rel_tol=1e-6)
+                for part, sd in own.noise.by_part().items()
+            )
+            must(agree, "visit.earlier: noise is not that of the study at this epsilon and delta")
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All that its holder has answered so far, this included; none in a study of one visit."""
+        if self.visit is None or self.n is None or self.yty is None:
+            return ()
+        own = Answer(
+            question=self.visit.question,
+            n=self.n,
+            xtx=self.xtx,
+            xty=self.xty,
+            yty=self.yty,
+            noise=self.noise,
+        )
+        return (*self.visit.earlier, own)
 
     def _needed_in_sum(self) -> Mechanism:
         """The noise of those who stayed in a secure sum; they all spend what the study says."""

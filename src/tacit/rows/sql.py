@@ -37,9 +37,9 @@ def sql_table(database: str, query: str) -> Table:
     """Rows of a query on `postgresql://host/name`, `sqlite:///file.db` or `duckdb:///file.db`.
 
     Three slashes begin a relative path, four an absolute one; `duckdb://` alone is for queries on
-    files. `env:NAME` stands for the address in that environment variable. A password belongs there,
-    or where libpq looks for it: PGPASSWORD, ~/.pgpass or a service file
-    (`postgresql://?service=name`).
+    files. `env:NAME` stands for the address in that environment variable, and `file:PATH` for the
+    one in a file that only its owner and group may read. A password belongs there, or where libpq
+    looks for it: PGPASSWORD, ~/.pgpass or a service file (`postgresql://?service=name`).
     """
     address = _address(database)
     read = _READERS[_scheme(address)]
@@ -86,7 +86,9 @@ def _file(address: str) -> Path | None:
 def _address(database: str) -> str:
     if database.startswith("env:"):
         return _from_environment(database.removeprefix("env:"))
-    if _holds_password(database):
+    if database.startswith("file:"):
+        return _from_file(Path(database.removeprefix("file:")))
+    if holds_password(database):
         raise TableError(
             "database: an address must hold no password, as commands and scripts are seen by "
             "others; put it in PGPASSWORD, ~/.pgpass "
@@ -103,7 +105,23 @@ def _from_environment(name: str) -> str:
     return os.environ[name]
 
 
-def _holds_password(address: str) -> bool:
+def _from_file(path: Path) -> str:
+    """The address in a file that nobody else may read."""
+    try:
+        others = path.stat().st_mode & 0o007
+        address = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise TableError(f"database: {str(path)!r} cannot be read: {error.strerror}") from None
+    if others:
+        raise TableError(
+            f"database: everybody on this machine may read {str(path)!r}, which holds a secret: "
+            "chmod o= it"
+        )
+    return address
+
+
+def holds_password(address: str) -> bool:
+    """Whether an address shows a password."""
     try:
         parts = urlsplit(address)
         return parts.password is not None or any(

@@ -92,6 +92,6 @@ def _meant(path: Sequence[int | str]) -> str:
 TOP = (
     *("name", "relation", "epsilon", "delta", "intercept", "missing", "response", "features"),
     *("terms", "release", "planned_rows", "holders", "person", "missing_person", "scales_share"),
-    *("stage_one", "secure_sum"),
+    *("stage_one", "secure_sum", "visits"),
 )
 """Fields of a study itself."""

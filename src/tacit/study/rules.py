@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.records import must
-from tacit.study.form import LEAST_RADIUS
+from tacit.study.form import LEAST_RADIUS, MOST_ENTRY
+from tacit.study.visits import MOST_VISITED
 
 if TYPE_CHECKING:
     from tacit.study.study import Study
@@ -44,6 +45,8 @@ def check(study: "Study") -> None:
     _check_release(study)
     if study.scales_share is not None:
         _check_stages(study)
+    if study.visit_count > 1:
+        _check_visits(study)
     if study.secure_sum is not None:
         must(
             not study.release.smallest_eigenvalue
@@ -119,6 +122,44 @@ def _check_release(study: "Study") -> None:
     must(
         study.count in study.allowed_counts,
         f"release.count must be one of {', '.join(study.allowed_counts)} under {study.relation}",
+    )
+
+
+def _check_visits(study: "Study") -> None:
+    release = study.release
+    must(
+        release.average == 1
+        and release.noise == "frobenius"
+        and not release.smallest_eigenvalue
+        and study.response_square,
+        "visits above 1 exclude release.average, release.smallest_eigenvalue, triangular noise and "
+        "response_square = false: they ask for plain statistics",
+    )
+    must(
+        study.scales_share is None and study.stage_one is None,
+        "visits above 1 exclude scales_share: their first visit asks where values lie",
+    )
+    must(
+        study.secure_sum is None,
+        "visits above 1 exclude secure_sum, which has one session and one sum: set visits = 1",
+    )
+    must(
+        bool(study.planned_rows),
+        "visits above 1 need planned_rows: one number for a single holder, whose visits all happen "
+        "at once, or one for each of several",
+    )
+    must(
+        study.count != "withheld",
+        'visits above 1 need the number of rows: set release.count to "noisy" or "public"',
+    )
+    must(
+        study.d <= MOST_VISITED,
+        f"visits above 1 are for at most {MOST_VISITED} encoded columns: set visits = 1",
+    )
+    must(
+        study.widest <= MOST_ENTRY,
+        f"visits above 1 need ranges at most {MOST_ENTRY:g} times wider than typical: "
+        "set visits = 1, or state wider typical intervals",
     )
 
 

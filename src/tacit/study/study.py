@@ -40,6 +40,7 @@ from tacit.study.form import (
 )
 from tacit.study.rules import MOST_COLUMNS, check
 from tacit.study.terms import Product, Term, products_of
+from tacit.study.visits import MOST_VISITS
 
 INTERCEPT = "(intercept)"
 MOST_HOLDERS = 10_000
@@ -74,6 +75,7 @@ class Study(Record):
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
+    visits: Annotated[int, Field(ge=1, le=MOST_VISITS)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -248,9 +250,20 @@ class Study(Record):
             self.release.average,
         )
 
+    @property
+    def visit_count(self) -> int:
+        """How many questions are put to the same rows."""
+        return 1 if self.visits is None else self.visits
+
     def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
         """Noise at the study's budget, or at the smaller one a holder chose."""
-        return calibrate(self.form, *self._budget(epsilon, delta, self.epsilon))
+        return calibrate(self.form, *self.budget(epsilon, delta))
+
+    def budget(
+        self, epsilon: float | None = None, delta: float | None = None
+    ) -> tuple[float, float]:
+        """The study's (ε, δ), or the smaller one that a holder chose."""
+        return self._budget(epsilon, delta, self.epsilon)
 
     def summed(self, holders: int) -> Mechanism:
         """Noise of so many holders' shares in a secure sum; of one share for 1."""
@@ -345,6 +358,8 @@ class Study(Record):
             del document["planned_rows"]
         if not self.holders:
             del document["holders"]
+        if self.visit_count == 1:
+            del document["visits"]
         if self.person is None:
             del document["person"]
             del document["missing_person"]

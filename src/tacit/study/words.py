@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr
 
+from tacit.privacy.visits import shares_of
 from tacit.study import Study
+from tacit.study.visits import has_places
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "missing": missing(study),
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
+        "visits": visits(study) if study.visit_count > 1 else None,
         "sum": secure_sum(study) if study.secure_sum is not None else None,
         "holders": holders(study),
         "guarantee": guarantee(study),
@@ -70,6 +73,19 @@ def guarantee(study: Study) -> str:
         f"epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {neighbours(study)} "
         f"(mu = {mechanism.mu:.4g}); sensitivity {mechanism.sensitivity:.4g}, "
         f"noise multiplier {mechanism.multiplier:.4g}"
+    )
+
+
+def visits(study: Study) -> str:
+    """What is asked of the same rows, one question after the other, and how that is paid."""
+    shares = shares_of(study.visit_count)
+    asked = ["where values lie"] if has_places(study) else []
+    asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
+    parts = [f"{what} ({share:.0%})" for what, share in zip(asked, shares, strict=True)]
+    alone = "all in one message" if len(study.planned_rows) == 1 else "each a message of its own"
+    return (
+        f"{len(shares)} to the same rows, {alone}, which together spend the budget once: "
+        + ", ".join(parts)
     )
 
 

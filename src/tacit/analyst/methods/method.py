@@ -30,6 +30,10 @@ class SamplerProgress:
     acceptance: dict[str, float]
 
 
+def unheard(_progress: SamplerProgress) -> None:
+    """Nobody is told how far a sampler is."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to run a sampler; closed-form methods heed `noise_variance` and `spread` alone."""
@@ -43,7 +47,7 @@ class Settings:
         "gradient"  # how normal-x samples
     )
     spread: float | None = None  # τ where noise-aware holds it fixed; 0 for holders that are alike
-    on_progress: Callable[[SamplerProgress], None] = lambda _progress: None
+    on_progress: Callable[[SamplerProgress], None] = unheard
 
     def assumed_variance(self, prior: Prior) -> float:
         """σ² for a method that does not learn it: as given, or its prior mean."""

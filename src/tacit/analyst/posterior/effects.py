@@ -3,7 +3,8 @@ r"""Effects: what a posterior says of contrasts, slopes and means that a user na
 An effect is a'θ. An entry of a belongs to a column, a product of factors: those that the question
 fixes are numbers, and the rest is averaged over rows, so that a = Tm with m the mean encoded row.
 The releases tell m from the intercept's row of X'X, over rows as they count, up to noise and
-sampling: Cov(m) = F/W + (σ_o²I + σ_s²mm')/W² (F, W: reading.py), which the interval includes.
+sampling: m_k moves by (dS_0k − m_k dS_00)/W, and Cov(m) = F/W + that of the noise (F, W:
+reading.py), which the interval includes. Of a family θ is mapped to its coefficients first.
 """
 
 import itertools
@@ -15,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import eval_legendre
 
+from tacit.analyst.evidence import Evidence
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.question import Case, Question, Value, read
 from tacit.analyst.posterior.reading import mean_row, spread_of
 from tacit.analyst.posterior.text_table import text_table
+from tacit.analyst.posterior.units import scaled_units
 from tacit.errors import PosteriorError
 from tacit.study.terms import Part, Product
 from tacit.study.transforms import FUNCTIONS
@@ -125,9 +128,11 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
     offset = centre if question.other is None else 0.0
     tails = np.array([(1 - probability) / 2, (1 + probability) / 2])
     outcome = posterior.outcome
+    to_coefficients = posterior.linked(scaled_units(posterior.model))
     if not weights[:, 1:].any():
-        matrix = unit * weights[:, 0][None]
-        shift = np.array([offset])
+        fixed = unit * weights[:, 0][None]
+        matrix = fixed @ to_coefficients.matrix
+        shift = offset + fixed @ to_coefficients.offset
         low, high = outcome.quantiles(tails, matrix, shift)[0]
         return Effect(
             question=question.text,
@@ -139,7 +144,8 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
         )
     rng = np.random.default_rng(0)
     theta, _ = outcome.sample(DRAWS, rng)
-    draws = offset + unit * np.sum((theta @ weights) * _mean_rows(posterior, rng), axis=1)
+    beta = theta @ to_coefficients.matrix.T + to_coefficients.offset
+    draws = offset + unit * np.sum((beta @ weights) * _mean_rows(posterior, rng), axis=1)
     low, high = np.quantile(draws, tails)
     return Effect(
         question=question.text,
@@ -160,15 +166,26 @@ def _mean_rows(posterior: Posterior, rng: np.random.Generator) -> Array:
     weight = float(pooled.gram[0, 0])
     covariance = spread_of(pooled, intercept=True) / weight
     if posterior.source is not None:
-        evidence = posterior.source.evidence
-        off = float(np.sum(evidence.off_diagonal_sd**2)) / weight**2
-        level = float(np.sum(evidence.gram_sd**2)) / weight**2
-        covariance = covariance + off * np.eye(len(mean)) + level * np.outer(mean, mean)
+        covariance = covariance + _noise_of_means(posterior.source.evidence, mean) / weight**2
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rows = np.ones((DRAWS, len(mean)))
     rows[:, 1:] = mean[1:] + rng.standard_normal((DRAWS, len(mean) - 1)) @ root.T
     return rows
+
+
+def _noise_of_means(evidence: Evidence, mean: Array) -> Array:
+    """W²Cov(m) by noise: that of the intercept's row of X'X, (d, d).
+
+    Noise on the columns of a visit, u = T'x, is noise on the study's through B = T⁻¹.
+    """
+    d = len(mean)
+    back = np.eye(d) if evidence.frame is None else np.linalg.inv(evidence.frame.map)
+    first = back[:, 0]
+    moved = back - np.outer(first, mean)
+    along = moved.T @ first
+    noise: Array = first @ first * moved.T @ moved + np.outer(along, along)
+    return float(np.sum(evidence.off_diagonal_sd**2)) * noise
 
 
 def _weights(posterior: Posterior, question: Question) -> Array:

@@ -64,6 +64,8 @@ def _line(posterior: Posterior) -> str:
     }
     if posterior.model.terms:
         words |= {"line": "sum of the terms", "straight": "such a sum"}
+    if posterior.family is not None:
+        words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:

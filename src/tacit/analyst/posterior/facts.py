@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.analyst.families.links import FamilyName
 from tacit.records import Name, Record, must
 from tacit.study import Study
 
@@ -87,6 +88,7 @@ class EvidenceFacts(Record):
     average: int
     whole_rows: bool
     delta: float
+    error_maps: None = None  # a family's are found anew
 
 
 class PriorFacts(Record):
@@ -100,6 +102,7 @@ class PriorFacts(Record):
     feature_degrees: float
     flat_noise: bool
     by_spread: bool
+    released_features: bool = False  # absent from posteriors of before
 
 
 class SettingsFacts(Record):
@@ -112,6 +115,15 @@ class SettingsFacts(Record):
     noise_variance: float | None
     sampler: Literal["gradient", "metropolis"]
     spread: float | None
+
+
+class FamilyFacts(Record):
+    """A family and the map from a straight line's coefficients to its own."""
+
+    name: FamilyName
+    matrix: Matrix
+    offset: Vector
+    dispersion: float
 
 
 class SourceFacts(Record):
@@ -139,6 +151,7 @@ class PosteriorFacts(Record):
     pooled: PooledFacts | None
     question: Study | None = None
     source: SourceFacts | None = None
+    family: FamilyFacts | None = None
     closed_form: StudentFacts | None = None
     mixture: MixtureFacts | None = None
     chains: Count | None = None

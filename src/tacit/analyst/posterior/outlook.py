@@ -7,11 +7,14 @@ bring.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.fit import Question, fit_family
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods.gram import grams
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
@@ -34,7 +37,9 @@ def expected(
     rows: Sequence[float],
     gram: Array,
     epsilons: Sequence[float] | None,
+    *,
     spread: float | None = None,
+    family: FamilyName | None = None,
 ) -> Posterior:
     """The posterior from the statistics that holders would have.
 
@@ -48,11 +53,19 @@ def expected(
     sizes = np.array(rows, dtype=float)
     prior = _prior(_evidence(study, sizes, gram, None))
     evidence = _evidence(study, sizes, gram, noise)
+    infer = partial(fit, prior=prior, settings=Settings(spread=spread))
+    if family is None:
+        return Posterior(
+            study=study, method="noise-aware", outcome=infer(evidence), contributions=()
+        )
+    asked = Question(study=study, agreed=study, evidence=evidence, prior=prior)
+    fitted = fit_family(family, asked, infer, infer)
     return Posterior(
         study=study,
         method="noise-aware",
-        outcome=fit(evidence, prior, Settings(spread=spread)),
+        outcome=fitted.outcome,
         contributions=(),
+        family=fitted.family,
     )
 
 
@@ -125,7 +138,7 @@ def scenarios(posterior: Posterior, units: AnyUnits = "contrast") -> list[Scenar
     even = pooled.rows / len(contributions)
     rows = np.array([even if c.n is None else max(c.n, 1.0) for c in contributions])
     values, vectors = np.linalg.eigh(pooled.gram / pooled.rows)
-    theta = vectors.T @ posterior.mean("scaled")
+    theta = vectors.T @ posterior.outcome.mean()
     matrix = posterior.units(units).matrix @ vectors
     variance = pooled.noise_variance
     between = spread_along(posterior.outcome, vectors)

@@ -45,11 +45,16 @@ def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     variance = outcome.residual_variance() / unshrunk
     known = precisions(values / rows, each.sizes, variance, spread_along(outcome, vectors))
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
+    sampling = np.linalg.inv(information)
+    gram = (vectors * values) @ vectors.T
+    if evidence.error_maps is not None:
+        unlike = np.linalg.solve(gram, evidence.error_maps.mean(axis=0) @ gram)
+        sampling = unlike @ sampling @ unlike.T
     return Pooled(
         rows=evidence.average * rows,
-        gram=(vectors * values) @ vectors.T,
+        gram=gram,
         noise_variance=variance,
-        sampling=np.linalg.inv(information),
+        sampling=sampling,
     )
 
 

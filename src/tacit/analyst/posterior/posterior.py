@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.family import Family, on_link_scale
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.source import Source
@@ -70,19 +71,29 @@ class Posterior:
     pooled: Pooled | None = None  # what tells sampling from privacy
     question: Study | None = None  # of a sub-model: the study that has its terms alone
     source: Source | None = None  # what it was inferred from, where that was kept
+    family: Family | None = None  # None for a straight line; else coefficients are a map of θ
 
-    @property
+    @cached_property
     def model(self) -> Study:
-        """The study whose response and columns this posterior speaks of."""
-        return self.study if self.question is None else self.question
+        """The study whose response and columns this posterior speaks of.
+
+        Of a family the response is on the scale of the coefficients, such as log-odds.
+        """
+        asked = self.study if self.question is None else self.question
+        return asked if self.family is None else on_link_scale(asked, self.family.link)
 
     @cached_property
     def _units(self) -> dict[str, Units]:
-        return {
+        units = {
             "user": user_units(self.model),
             "scaled": scaled_units(self.model),
             "contrast": contrast_units(self.model),
         }
+        return {name: self.linked(to) for name, to in units.items()}
+
+    def linked(self, units: Units) -> Units:
+        """Units of the coefficients as a map of θ; those of a family are one themselves."""
+        return units if self.family is None else self.family.through(units)
 
     @cached_property
     def _standardised(self) -> Units:

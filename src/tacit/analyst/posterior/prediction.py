@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.family_prediction import family_fields
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import at_holder
 from tacit.analyst.posterior.posterior import Posterior
@@ -145,6 +146,15 @@ class Predictor:
 
     def _predict(self, rows: Array) -> Array:
         """The fields of complete rows, (field, row)."""
+        family = self._posterior.family
+        if family is None:
+            fields = self._line_fields(rows)
+        else:
+            fields = family_fields(self._posterior, family, rows, self._tails)
+        return np.stack([fields[name] for name in FIELDS])
+
+    def _line_fields(self, rows: Array) -> dict[str, Array]:
+        """Those of a straight line with normal residuals."""
         outcome = self._posterior.outcome
         pooled = self._posterior.pooled
         middle, half = self._posterior.model.response.mapping
@@ -157,7 +167,7 @@ class Predictor:
             sampling = np.minimum(_variances(matrix, pooled.sampling), known)
         mean_low, mean_high = outcome.quantiles(self._tails, matrix, offset).T
         low, high = outcome.quantiles(self._tails, matrix, offset, half).T
-        fields = {
+        return {
             "mean": matrix @ self._mean + offset,
             "mean_sd": np.sqrt(known),
             "mean_low": mean_low,
@@ -169,7 +179,6 @@ class Predictor:
             "variance_sampling": sampling,
             "variance_privacy": known - sampling,
         }
-        return np.stack([fields[name] for name in FIELDS])
 
 
 def _variances(matrix: Array, covariance: Array) -> Array:

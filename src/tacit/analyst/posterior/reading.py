@@ -68,6 +68,8 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
     source = posterior.source
     if pooled is None or source is None or posterior.model.d == int(posterior.model.intercept):
         return None
+    if posterior.family is not None:  # a share of variance is a straight line's
+        return None
     response = response_of(pooled, source.evidence)
     if response is None:
         return None
@@ -93,8 +95,8 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
 
 
 def response_of(pooled: Pooled, evidence: Evidence) -> Response | None:
-    """Variance of the response, scaled; None where y'y is not published."""
-    if evidence.squares is None or evidence.square_sd is None:
+    """Variance of the response, scaled; None where y'y is not published, or of residuals alone."""
+    if evidence.squares is None or evidence.square_sd is None or evidence.frame is not None:
         return None
     weight = _weight(pooled, intercept=evidence.intercept)
     mean = float(evidence.moments[:, 0].sum()) / weight if evidence.intercept else 0.0
@@ -115,6 +117,8 @@ def standardised_units(posterior: "Posterior") -> Units | None:
     model = posterior.model
     user = user_units(model)
     if pooled is None or posterior.source is None or len(user.names) != model.d:
+        return None
+    if posterior.family is not None:
         return None
     response = response_of(pooled, posterior.source.evidence)
     if response is None:

@@ -6,8 +6,10 @@ from typing import Literal
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
+from tacit.errors import MethodError
 
 HoldersAre = Literal["differ", "common", "separate"]
 MOST_NUMBERS = 200_000
@@ -23,10 +25,13 @@ class Source:
     prior_name: str  # as `tacit fit` takes it
     holders: HoldersAre
     settings: Settings
+    family: FamilyName | None = None
 
     @property
     def is_small(self) -> bool:
-        """Whether a posterior's file keeps it."""
+        """Whether a posterior's file keeps it: not where its columns are a visit's."""
+        if self.evidence.frame is not None:
+            return False
         values = (getattr(self.evidence, field.name) for field in fields(self.evidence))
         arrays = [value.size for value in values if isinstance(value, np.ndarray)]
         return sum(arrays) <= MOST_NUMBERS
@@ -38,6 +43,11 @@ def of_columns(evidence: Evidence, places: tuple[int, ...]) -> Evidence:
     The smallest eigenvalue of X'X bounds that of each of its blocks from below.
     """
     kept = list(places)
+    if evidence.frame is not None and len(kept) < evidence.d:
+        raise MethodError(
+            "a study of several visits keeps all its columns, which its later questions mix: "
+            "fit without only and without"
+        )
     return replace(
         evidence, grams=evidence.grams[:, kept][:, :, kept], moments=evidence.moments[:, kept]
     )

@@ -12,6 +12,8 @@ from tacit.analyst.prior import Prior
 
 AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2}
 """Axes of arrays that have more than one."""
+VISITED = ("column_sd", "frame", "widths")
+"""Fields of evidence and prior that only visits fill: their sources are not kept."""
 
 
 def source_facts(source: Source) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def _plain(record: Evidence | Prior | Settings) -> dict[str, Any]:
     return {
         field.name: value.tolist() if isinstance(value, np.ndarray) else value
         for field in fields(record)
-        if not callable(value := getattr(record, field.name))
+        if field.name not in VISITED and not callable(value := getattr(record, field.name))
     }
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.facts import PosteriorFacts
+from tacit.analyst.posterior.family import Family
 from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.source import Source
 from tacit.analyst.posterior.source_facts import source_facts, source_from
 from tacit.errors import PosteriorError, StudyError
 from tacit.files import write_whole
@@ -42,6 +44,8 @@ def save(posterior: Posterior, path: Path) -> None:
     }
     if posterior.question is not None:
         facts["question"] = posterior.question.document()
+    if posterior.family is not None:
+        facts["family"] = _plain(posterior.family)
     if posterior.source is not None and posterior.source.is_small:
         facts["source"] = source_facts(posterior.source)
     buffer = pa.BufferOutputStream()
@@ -63,6 +67,7 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
         asked = facts.get("question")
         question = None if asked is None else Study.from_document(asked)
         d = (question or study).d
+        family = _family(facts["family"], d) if "family" in facts else None
         return cls(
             study=study,
             method=str(facts["method"]),
@@ -77,7 +82,8 @@ def load(cls: type[PosteriorT], path: Path) -> PosteriorT:
             software=str(facts["software"]),
             pooled=None if facts["pooled"] is None else _pooled(facts["pooled"], d),
             question=question,
-            source=source_from(facts["source"], study.d) if "source" in facts else None,
+            source=_source(facts, study, family),
+            family=family,
         )
     except FileNotFoundError:
         raise PosteriorError(
@@ -120,11 +126,27 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"chains": chains, "acceptance": rates}
 
 
-def _plain(record: Mixture | Differing | Pooled) -> dict[str, Any]:
+def _plain(record: Mixture | Differing | Pooled | Family) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(record).items()
     }
+
+
+def _family(parts: dict[str, Any], d: int) -> Family:
+    return Family(
+        name=parts["name"],
+        matrix=_array(parts["matrix"], d, d),
+        offset=_array(parts["offset"], d),
+        dispersion=float(parts["dispersion"]),
+    )
+
+
+def _source(facts: dict[str, Any], study: Study, family: Family | None) -> Source | None:
+    if "source" not in facts:
+        return None
+    source = source_from(facts["source"], study.d)
+    return source if family is None else replace(source, family=family.name)
 
 
 def _pooled(parts: dict[str, Any], d: int) -> Pooled:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.analyst.families.links import FamilyName
 from tacit.analyst.posterior.convergence import Mixing, Verdict, mixing, verdict
 from tacit.analyst.posterior.estimand import estimand
 from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior, UnitsName
+from tacit.analyst.posterior.ratios import Ratios, ratios_of
 from tacit.analyst.posterior.reading import Explained, standardised_units
 from tacit.analyst.posterior.text_table import text_table
 from tacit.study.labels import labelled
@@ -60,6 +62,8 @@ class Summary:
     relation: str = ""
     labels: tuple[str, ...] = ()  # coefficients as the study labels them, for the eye
     measured: str = ""  # the response, as the study labels it and with its unit
+    family: FamilyName | None = None  # None for a straight line
+    ratios: Ratios | None = None  # odds ratios or rate ratios, of a family that has them
 
     @property
     def heads(self) -> list[str]:
@@ -80,10 +84,10 @@ class Summary:
     @property
     def notes(self) -> list[str]:
         """What stands under the table: how it was made, the verdict, and the caveat if any."""
-        made = (
-            f"residual sd {self.residual_sd:.4g} of {self.measured or self.response}; "
-            f"method {self.method}; {self.units} units"
-        )
+        about = f"residual sd {self.residual_sd:.4g} of {self.measured or self.response}"
+        if self.family is not None:
+            about = f"{self.measured or self.response}, {self.family} family"
+        made = f"{about}; method {self.method}; {self.units} units"
         notes = (made, *self._facts, self.estimand, self.verdict.value, self.caveat)
         return [note for note in notes if note]
 
@@ -117,7 +121,9 @@ class Summary:
             "units": self.units,
             "probability": self.probability,
             "coefficients": rows,
-            "residual_sd": self.residual_sd,
+            "residual_sd": None if self.family is not None else self.residual_sd,
+            "family": self.family,
+            "ratios": None if self.ratios is None else self.ratios.to_list(),
             "verdict": self.verdict.name.lower(),
             "advice": self.verdict.value,
             "caveat": self.caveat,
@@ -145,8 +151,9 @@ class Summary:
         return frame
 
     def __str__(self) -> str:
-        between = [] if self.holders is None else ["", str(self.holders)]
-        return "\n".join([text_table([self.heads, *self.cells]), *between, "", *self.notes])
+        beside = [part for part in (self.ratios, self.holders) if part is not None]
+        tables = [text_table([self.heads, *self.cells]), *map(str, beside)]
+        return "\n".join(["\n\n".join(tables), "", *self.notes])
 
     __repr__ = __str__
 
@@ -180,6 +187,8 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         relation=posterior.study.relation,
         labels=tuple(labelled(posterior.model, list(posterior.names(units)))),
         measured=posterior.model.response.measured,
+        family=None if posterior.family is None else posterior.family.name,
+        ratios=ratios_of(posterior, probability, units),
     )
 
 

@@ -207,12 +207,19 @@ def _assumptions(subject: Subject) -> list[Html]:
     if study.terms:
         shape = "is a sum of the terms that were asked for, each times a fixed number"
     response = "the response" if study.response.function is None else subject.response
+    scatter = html(
+        "cases scatter around it alike everywhere (residual standard deviation $sd);",
+        sd=number(subject.summary.residual_sd),
+    )
+    if subject.posterior.family is not None:
+        response = f"the {subject.response}"
+        scatter = html(
+            "features are spread within their ranges as their means, variances and correlations "
+            "say: levels as 0 and 1, numbers nearly normal, skewed where they lie near one end;"
+        )
     return [
         html("$response $shape;", response=response, shape=shape),
-        html(
-            "cases scatter around it alike everywhere (residual standard deviation $sd);",
-            sd=number(subject.summary.residual_sd),
-        ),
+        scatter,
         html("rows lie within the agreed ranges; values outside were taken to be at the end."),
     ]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import usual
+from tacit.analyst.report.families import expected
 from tacit.analyst.report.subject import Subject
 from tacit.page.markup import Html, figure, html, paragraph, section, table
 from tacit.page.numbers import between, exact, listed, number, percent
@@ -47,14 +48,14 @@ def new_cases(subject: Subject) -> Html:
     predictions = subject.posterior.predict(columns, subject.probability)
     rows = predictions.to_pylist()
     shown = [_expected(label, row) for label, row in zip(labels, rows, strict=True)]
-    title = f"Expected {subject.response} of typical cases"
+    title = f"Expected {expected(subject)} of typical cases"
     named = listed([f"{f.shown} {_value(columns[f.name][0])}" for f in study.features])
     introduction = paragraph(
         "Take as the usual case one with $usual: the middle of every range, and reference levels. "
         "The other lines change one thing.",
         usual=named,
     )
-    chart = charts.predictions("cases", title, shown, subject.response)
+    chart = charts.predictions("cases", title, shown, expected(subject))
     parts = [
         introduction,
         figure(_caption(subject), chart),
@@ -71,14 +72,14 @@ def _caption(subject: Subject) -> Html:
         'the <span class="key interval"></span> thick line the $interval of the mean '
         "of many such cases, "
         'the <span class="key new"></span> thin line that of a single new case.',
-        response=subject.response,
+        response=expected(subject),
         interval=subject.interval,
     )
 
 
 def _beyond(subject: Subject, shown: Sequence[charts.Expected]) -> list[Html]:
     """That some intervals reach beyond the response's range, where they do."""
-    response = subject.posterior.model.response
+    response = subject.posterior.study.response
     low, high = image(response.function, response.range)
     if not any(case.of_new[0] < low or case.of_new[1] > high for case in shown):
         return []
@@ -124,7 +125,7 @@ def _variance(subject: Subject, usual_case: dict[str, float | None]) -> Html:
         "Of what is uncertain about the $response of a single usual case, "
         "$residual is how cases differ from each other, "
         "$sampling limited data, and $privacy privacy.",
-        response=subject.response,
+        response=subject.posterior.study.response.shown,
         **{name: percent(value / total) for name, value in known.items()},
     )
 

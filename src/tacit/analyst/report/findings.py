@@ -9,6 +9,7 @@ from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.outlook import scenarios
 from tacit.analyst.report import charts
 from tacit.analyst.report.comparisons import MOST_CASES, Comparison
+from tacit.analyst.report.families import multiplied, ratio_of, ratios
 from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied
 from tacit.page.markup import (
@@ -70,11 +71,19 @@ def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate)
     unit = compared.feature.unit
     step = "unit" if compared.step == 1 and unit is None else f"{compared.step:,.10g}"
     step += "" if unit is None else f" {unit}"
+    what = html(template, name=compared.feature.shown, top=top, bottom=bottom, step=step)
+    if ratio_of(subject) is not None:
+        return html(
+            "$where$what goes with $times.",
+            where=_opening(compared),
+            what=what,
+            times=multiplied(subject, estimate, factor),
+        )
     size, bounds = _sizes(subject, estimate, factor)
     return html(
         "$where$what goes with <b>$size $word</b> $response ($bounds).",
         where=_opening(compared),
-        what=html(template, name=compared.feature.shown, top=top, bottom=bottom, step=step),
+        what=what,
         size=size,
         word="more" if estimate.mean > 0 else "less",
         response=subject.response,
@@ -103,6 +112,15 @@ def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) 
     at = "at $name $top than at $bottom"
     if compared.feature.range is None:
         at = "where $name is $top than where it is $bottom"
+    if ratio_of(subject) is not None:
+        return html(
+            "$where$name being $top instead of $bottom goes with $times, all else equal.",
+            where=_opening(compared),
+            name=compared.feature.name,
+            top=top,
+            bottom=bottom,
+            times=multiplied(subject, estimate),
+        )
     return html(
         f"$where<b>$response</b> is on average <b>$size $word</b> {at}, all else equal ($bounds).",
         where=_opening(compared),
@@ -200,6 +218,7 @@ def findings(subject: Subject) -> Html:
             "They do not say that changing a feature would change $response.",
             response=subject.response,
         ),
+        *ratios(subject),
         _coefficients(subject),
     )
 

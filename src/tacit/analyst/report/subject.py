@@ -41,7 +41,7 @@ class Subject:
     @cached_property
     def units(self) -> Units:
         """The comparisons as a map of θ, in the response's units."""
-        return comparison_units(self.posterior.model, self.compared)
+        return self.posterior.linked(comparison_units(self.posterior.model, self.compared))
 
     @cached_property
     def contrasts(self) -> list[Estimate]:

@@ -25,24 +25,17 @@ from tacit.page.numbers import exact, moment, power
 
 
 def rehearsal_page(
-    frame: Frame, errand: Errand, account: Account | None, *, complaint: str = ""
+    frame: Frame, errand: Errand, account: Account | None, *, form: str, complaint: str = ""
 ) -> str:
-    """Everything to look at before paying."""
+    """Everything to look at before paying; `form` numbers what the form before it held."""
     rehearsal = errand.rehearsal
     return frame.page(
         f"Rehearsal of {rehearsal.study.name}",
         problem(complaint) if complaint else NOTHING,
         _stops(rehearsal),
         html('<p class="stays">This page tells of single rows. It stays here.</p>'),
-        figures(
-            {
-                "rows": f"{rehearsal.rows:,}",
-                "complete": f"{rehearsal.rows - rehearsal.incomplete:,}",
-                "to look at first": f"{len(rehearsal.shouts)}",
-                "it would cost": f"ε = {rehearsal.cost.epsilon:.4g}",
-            }
-        ),
-        section("read", "How the table was read", _readings(rehearsal, errand.source.name)),
+        figures(_counts(rehearsal)),
+        section("read", "How the table was read", *_readings(frame, errand, form)),
         section("columns", "What the columns hold", _columns(rehearsal)),
         section("remarks", "Remarks", _remarks(rehearsal)),
         section("leaves", "What would leave", _leaves(rehearsal)),
@@ -51,6 +44,18 @@ def rehearsal_page(
         here="",
         step=2,
     )
+
+
+def _counts(rehearsal: Rehearsal) -> dict[str, str]:
+    """What is looked for first."""
+    persons = rehearsal.persons
+    return {
+        "rows": f"{rehearsal.rows:,}",
+        "complete": f"{rehearsal.rows - rehearsal.incomplete:,}",
+        **({} if persons is None else {"persons": f"{persons.persons:,}"}),
+        "to look at first": f"{len(rehearsal.shouts)}",
+        "it would cost": f"ε = {rehearsal.cost.epsilon:.4g}",
+    }
 
 
 def _stops(rehearsal: Rehearsal) -> Html:
@@ -63,12 +68,19 @@ def _stops(rehearsal: Rehearsal) -> Html:
     )
 
 
-def _readings(rehearsal: Rehearsal, source: str) -> Html:
-    if not rehearsal.readings:
-        return facts({"source": source})
-    return join(
-        facts({"file": each.name, "kind": each.kind, **each.facts}) for each in rehearsal.readings
+def _readings(frame: Frame, errand: Errand, form: str) -> tuple[Html, ...]:
+    told = [
+        facts({"file": each.name, "kind": each.kind, **each.facts})
+        for each in errand.rehearsal.readings
+    ]
+    link = html(
+        '<a href="$room/studies/$digits?said=$form#form">Choose another table, or say how this one '
+        "is written</a>",
+        room=frame.room,
+        digits=errand.study.hash.removeprefix("sha256:"),
+        form=form,
     )
+    return (*(told or [facts({"source": errand.source.name})]), paragraph("$link", link=link))
 
 
 def _columns(rehearsal: Rehearsal) -> Html:

@@ -112,8 +112,10 @@ def hidden(name: str, value: str) -> Html:
 
 
 def capital(sentence: str) -> str:
-    """A sentence with its first letter large; a lone letter such as n or y'y stays small."""
-    return sentence[:1].upper() + sentence[1:] if sentence[1:2].isalpha() else sentence
+    """A sentence with its first letter large; a letter such as n, or a file's name, stays small."""
+    first = sentence.split(" ", 1)[0].rstrip(",:;")
+    is_word = len(first) > 1 and first.replace("-", "").isalpha()
+    return sentence[:1].upper() + sentence[1:] if is_word else sentence
 
 
 def _sentence(text: str) -> str:

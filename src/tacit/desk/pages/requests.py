@@ -109,7 +109,8 @@ def _peers(described: Described) -> Html:
 def _buttons(frame: Frame, described: Described) -> Html:
     request = described.request
     return html(
-        '<form method="post" action="$room/requests/$digits" class="card" data-once="yes">$seen'
+        '<form method="post" action="$room/requests/$digits/decision" class="card" '
+        'data-once="yes">$seen'
         '<p class="pair"><button type="submit" name="decision" value="approved">Approve</button> '
         '<button type="submit" name="decision" value="refused" class="quiet">Refuse</button></p>'
         "</form>",

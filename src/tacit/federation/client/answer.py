@@ -11,24 +11,17 @@ from pathlib import Path
 from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
+from tacit.federation.client.sources import TooFewRowsError, table_at
 from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step
-from tacit.holder.division import persons_in
 from tacit.holder.ledger import Ledger
-from tacit.holder.persons import batches_of
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
-from tacit.rows.sql import sql_table
-from tacit.rows.table import Batches, Table
 from tacit.study import Study
 
 LOG = logging.getLogger("tacit.federation")
-
-
-class TooFewRowsError(TableError):
-    """The table has fewer rows, or persons, than the policy asks for."""
 
 
 def answer(asked: str | Step, policy: Policy) -> Answer:
@@ -71,7 +64,7 @@ def _release(study: Study, policy: Policy) -> Answer:
     ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
     release = publish(
         study,
-        table_for(study, policy),
+        table_at(study, policy),
         holder=policy.holder,
         ledger=ledger,
         dataset=policy.dataset,
@@ -92,7 +85,7 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
     def pay_and_mask(seal: Seal) -> str:
         ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-        return publish_share(study, table_for(study, policy), seal, ledger=ledger, **paying)
+        return publish_share(study, table_at(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
         name=policy.holder,
@@ -106,14 +99,6 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
     return Answer("released", release=document)
 
 
-def table_for(study: Study, policy: Policy) -> Table:
-    """The rows that a site publishes from, refused where there are too few."""
-    source: object = list(policy.data)
-    if policy.query is not None:
-        source = sql_table(policy.data[0], policy.query)
-    return _counted(study, source, policy.least_rows)
-
-
 def _pending(study: Study, policy: Policy) -> Answer | None:
     """The answer as long as no person has approved."""
     decision = Requests(policy.requests).ask(study)
@@ -123,25 +108,6 @@ def _pending(study: Study, policy: Policy) -> Answer | None:
     if decision is None:
         return Answer("waiting", Reason.CROWDED)
     return _refuse(Reason.DECLINED, f"study {study.name!r}") if decision == "refused" else None
-
-
-def _counted(study: Study, source: object, least: int) -> Table:
-    """A source, refused at its end, before anything is paid, where it has too few rows or persons.
-
-    Persons are counted in a study of persons.
-    """
-
-    def batches(*_study: Study) -> Batches:
-        rows = 0
-        for batch in batches_of(study, source):
-            rows += batch.num_rows if study.person is None else persons_in(batch)
-            yield batch
-        if rows < least:
-            raise TooFewRowsError(
-                f"the table has fewer rows than least_rows = {least} of the policy"
-            )
-
-    return Table(batches, by_person=batches)
 
 
 def _refuse(reason: Reason, detail: object) -> Answer:

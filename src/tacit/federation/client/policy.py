@@ -1,7 +1,7 @@
 """Policy: what a site allows, in a file of its own that no message can change.
 
     holder = "north"
-    data = ["/srv/tacit/patients.parquet"]  # or ["postgresql://…"] and query = "select …"
+    data = ["/srv/tacit/patients.parquet"]  # or a database, or a Spark table: see sources.py
     dataset = "patients"
     ledger = "/var/lib/tacit/ledger.db"
     key = "/etc/tacit/north.key"
@@ -38,12 +38,15 @@ from tacit.files import read_toml
 from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
 from tacit.records import Name, Record, explain
 from tacit.release.signature import load_key, public_key
+from tacit.rows.sql import holds_password
 from tacit.study import Study
 from tacit.study.words import telling
 
 Epsilon = Annotated[float, Field(ge=EPSILON_RANGE[0], le=EPSILON_RANGE[1])]
 Delta = Annotated[float, Field(ge=DELTA_RANGE[0], le=DELTA_RANGE[1])]
 PublicKey = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9+/]{43}=$")]
+SPARK = "spark:"
+"""Begins the name of a Spark table among a policy's places of data."""
 Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
 
 
@@ -62,6 +65,7 @@ class Policy(Record):
     holder: Name
     data: Names
     query: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] | None = None
+    spark_master: Name | None = None
     dataset: Name
     ledger: Name
     key: Name | None = None
@@ -78,13 +82,28 @@ class Policy(Record):
             raise ValueError(
                 'name studies or columns: a site that takes part in everything says studies = ["*"]'
             )
-        databases = ["://" in place or place.startswith("env:") for place in self.data]
+        databases = [_is_database(place) for place in self.data]
         if any(databases) != (self.query is not None) or (any(databases) and len(databases) > 1):
             raise ValueError(
                 "data: a database stands alone and needs a query, such as "
-                'query = "select age, days from stays"; files need none'
+                'query = "select age, days from stays"; files and Spark tables need none'
+            )
+        tables = [place.startswith(SPARK) for place in self.data]
+        if any(tables) and len(tables) > 1:
+            raise ValueError('data: a Spark table stands alone, such as ["spark:ward.stays"]')
+        if self.spark_master is not None and not any(tables):
+            raise ValueError('spark_master: it goes with a Spark table, data = ["spark:…"]')
+        if any(databases) and holds_password(self.data[0]):
+            raise ValueError(
+                "data: an address in a policy must hold no password; put the whole address into "
+                'a file that only the site reads, and give data = ["file:/etc/tacit/database"]'
             )
         return self
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether the rows are those of a Spark table."""
+        return self.data[0].startswith(SPARK)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -100,8 +119,7 @@ class Policy(Record):
         """The same policy with its paths taken from a folder."""
         folder = folder.absolute()
         key = None if self.key is None else str(folder / self.key)
-        files = self.query is None
-        data = tuple(str(folder / place) if files else place for place in self.data)
+        data = tuple(_placed(place, folder) for place in self.data)
         return self.model_copy(
             update={"ledger": str(folder / self.ledger), "key": key, "data": data}
         )
@@ -148,6 +166,19 @@ class Policy(Record):
         return self.holder in study.secure_sum.holders and all(
             expected.get(name) == key for name, key in study.secure_sum.holders.items()
         )
+
+
+def _is_database(place: str) -> bool:
+    return "://" in place or place.startswith(("env:", "file:"))
+
+
+def _placed(place: str, folder: Path) -> str:
+    """A place of data with its path, if it has one, taken from a folder."""
+    for kind in ("sqlite:///", "duckdb:///", "file:"):
+        if place.startswith(kind):
+            return kind + str(folder / place.removeprefix(kind))
+    is_file = not _is_database(place) and not place.startswith(SPARK)
+    return str(folder / place) if is_file else place
 
 
 def _names(pattern: str, study: Study) -> bool:

@@ -4,8 +4,8 @@ It is shown where it was asked for, and no answer of the site's is made of it: a
 because of what its rows say would tell that to whoever asks.
 """
 
-from tacit.federation.client.answer import table_for
 from tacit.federation.client.policy import Policy
+from tacit.federation.client.sources import table_at
 from tacit.holder.publish import rehearse
 from tacit.holder.rehearsal import Rehearsal
 from tacit.study import Study
@@ -15,7 +15,7 @@ def rehearsed(study: Study, policy: Policy) -> Rehearsal:
     """What publishing would do, from the site's own rows and ledger; nothing is paid."""
     return rehearse(
         study,
-        table_for(study, policy),
+        table_at(study, policy),
         holder=policy.holder,
         ledger=policy.ledger,
         dataset=policy.dataset,

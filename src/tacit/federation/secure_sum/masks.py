@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
 
 from tacit.errors import FederationError
+from tacit.federation.flower import combine_shares, create_shares
 from tacit.release.attestation import statement
 from tacit.release.signature import is_signed as signature_verifies
 from tacit.release.signature import load_key

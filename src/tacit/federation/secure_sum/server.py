@@ -3,10 +3,15 @@
 The server sees masked vectors and shares of secrets, and learns the sum of those who stayed. Who
 drops out after giving shares is made up for; with fewer than the study's `least` in a round,
 holders unmask nothing.
+
+An attempt that fails before anybody was asked for a vector has cost nobody anything, so another
+begins at once, in a session of its own, with those who are there. One that fails later is not
+tried again by itself: a new session is charged anew, and that is for people to decide.
 """
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +31,8 @@ from tacit.release.attestation import Attestation, stay_statement
 from tacit.study import SecureSum, Study
 from tacit.study.toml import study_toml
 
+MOST_ATTEMPTS = 3
+"""Sessions that one run begins, as long as they cost nothing."""
 LARGEST = 2**112
 """No sum of statistics comes near it, and what is still masked hardly ever stays below."""
 Told = dict[str, Any]
@@ -63,17 +70,30 @@ class Unmasking:
         return masks.joined([helper[kind][name] for helper in helpers])
 
 
+class TooFewError(FederationError):
+    """Too few holders came through a round."""
+
+
 @dataclass
 class Sum:
-    """A secure sum under way: one session with the holders behind the nodes of a grid."""
+    """A secure sum under way: one session with the holders behind the nodes of a grid.
+
+    `names` are holders' as their signatures prove them, and `known` what is believed before.
+    `missing` are holders of the study that did not come through the last round, with the reason,
+    and `paid` those who sent a masked vector in the last session.
+    """
 
     grid: Grid
     study: Study
     patience: Patience
     on_change: Callable[[Standing[Told]], None] = lambda _standing: None
     session: str = field(default_factory=lambda: secrets.token_hex(16))
+    known: Mapping[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     standings: dict[int, Standing[Told]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    paid: tuple[str, ...] = ()
+    _asked_for_vectors: bool = False
 
     @property
     def agreed(self) -> SecureSum:
@@ -83,7 +103,20 @@ class Sum:
         return self.study.secure_sum
 
     def run(self) -> Release:
-        """All rounds, and the sum of those who stayed."""
+        """The sum of those who stayed; tried again as long as an attempt has cost nothing."""
+        end = time.monotonic() + self.patience.deadline
+        for _ in range(MOST_ATTEMPTS - 1):
+            try:
+                return self._attempt()
+            except TooFewError:
+                if self._asked_for_vectors or time.monotonic() > end:
+                    raise
+            self.session = secrets.token_hex(16)
+        return self._attempt()
+
+    def _attempt(self) -> Release:
+        """All rounds of one session."""
+        self._asked_for_vectors = False
         keys = self._keys()
         shares = self._round("shares", dict.fromkeys(keys, keys), _sealed)
         vectors = self._vectors(shares)
@@ -124,9 +157,14 @@ class Sum:
                 "secure sum: keys that no holder of the study signed, or one holder's twice"
             )
 
-        standings = self._ask(
-            lambda _node: self._step("keys", {}), accept, len(self.agreed.holders)
+        question = Question(
+            request=lambda _node: self._step("keys", {}),
+            accept=accept,
+            wanted=len(self.agreed.holders),
+            patience=self.patience,
+            least=self.agreed.least,
         )
+        standings = self._ask(question)
         self.names = names
         return self._enough("keys", self._documents(standings), self.agreed.least)
 
@@ -142,6 +180,7 @@ class Sum:
             masks.unpack(str(told.get("vector")), length)
             return told
 
+        self._asked_for_vectors = True
         documents = self._round("masked", passed, read)
         return {name: document["vector"] for name, document in documents.items()}
 
@@ -177,19 +216,22 @@ class Sum:
             payload = payloads.get(self.names.get(node, ""))
             return None if payload is None else self._step(name, payload)
 
-        standings = self._ask(
-            request, lambda node, text: read(self.names[node], _object(text)), len(payloads)
+        enough = self.agreed.least if least is None else least
+        question = Question(
+            request=request,
+            accept=lambda node, text: read(self.names[node], _object(text)),
+            wanted=len(payloads),
+            patience=self.patience,
+            least=enough,
+            expected=frozenset(node for node, holder in self.names.items() if holder in payloads),
         )
-        documents = self._documents(standings)
-        return self._enough(name, documents, self.agreed.least if least is None else least)
+        documents = self._documents(self._ask(question))
+        if name == "masked":
+            self.paid = tuple(sorted(documents))
+        return self._enough(name, documents, enough)
 
-    def _ask(
-        self,
-        request: Callable[[int], RecordDict | None],
-        accept: Callable[[int, str], Told],
-        wanted: int,
-    ) -> list[Standing[Told]]:
-        standings = ask(self.grid, Question(request, accept, wanted, self.patience), self.on_change)
+    def _ask(self, question: Question[Told]) -> list[Standing[Told]]:
+        standings = ask(self.grid, question, self.on_change)
         self.standings |= {standing.node: standing for standing in standings}
         return standings
 
@@ -212,14 +254,29 @@ class Sum:
         )
 
     def _enough(self, name: Round, documents: dict[str, Told], least: int) -> dict[str, Told]:
+        """What came, if it is enough; else who was missing, and what the attempt has cost."""
+        label = {**self.known, **self.names}
+        reasons = {
+            label.get(standing.node, f"node {standing.node}"): standing.reason
+            for standing in self.standings.values()
+        }
+        others = [holder for holder in self.agreed.holders if holder not in documents]
+        self.missing = {holder: reasons.get(holder, "no word from it") for holder in others}
         if len(documents) < least:
-            others = [standing for standing in self.standings.values() if not standing.document]
-            why = "; ".join(f"node {standing.node}: {standing.reason}" for standing in others)
-            raise FederationError(
+            strangers = {
+                node: reason for node, reason in reasons.items() if node.startswith("node ")
+            }
+            why = "; ".join(f"{who}: {why}" for who, why in (self.missing | strangers).items())
+            raise TooFewError(
                 f"secure sum: {len(documents)} of at least {least} holders came through "
-                f"round {name!r}, so there is no sum ({why or 'nobody else was there'})"
+                f"round {name!r}, so there is no sum ({why}); {self._cost()}"
             )
         return documents
+
+    def _cost(self) -> str:
+        if not self._asked_for_vectors:
+            return "nobody has paid for it"
+        return f"it is charged at {', '.join(self.paid) or 'whoever masked a vector'}"
 
 
 def release_of_sum(

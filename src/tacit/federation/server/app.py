@@ -2,17 +2,17 @@
 
 Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the
 project; `out`, a folder on the SuperLink's machine; `least-holders`, `deadline` and `poll` in
-seconds; `method` and `prior`.
+seconds; `method` and `prior`. Optional are `nodes`, a file with the number of each holder's
+SuperNode, and `silence`, the seconds after which a secure sum goes on without a holder that says
+nothing.
 """
 
-import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from flwr.app import Context, UserConfig
-from flwr.common.config import get_project_dir
 from flwr.serverapp import Grid, ServerApp
 
 from tacit.analyst.collection import collect
@@ -20,17 +20,21 @@ from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.report import write_report
 from tacit.errors import FederationError, TacitError
+from tacit.federation.flower import run_folder
 from tacit.federation.project import refuse_two_stages
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience, Standing
 from tacit.federation.server.gather import Inquiry, enough, gather
+from tacit.federation.server.minutes import LOG, Minutes, say_end, unread, write_record
 from tacit.files import read_toml, write_whole
 from tacit.release import Release
 from tacit.release.attestation import attesting
 from tacit.study import Study
 
-LOG = logging.getLogger("flwr")
-"""Flower streams what is said here to whoever started the run."""
+SILENCE = 30.0
+"""Seconds after which a secure sum goes on without a holder that says nothing."""
+SUM_POLL = 5.0
+"""Seconds after which a holder in a secure sum is asked again."""
 
 app = ServerApp()
 
@@ -39,10 +43,14 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run one study."""
     LOG.addFilter(in_one_sentence)
-    run = grid.run
-    order = Order.read(
-        context.run_config, get_project_dir(run.fab_id, run.fab_version, run.fab_hash)
-    )
+    project = run_folder(grid)
+    try:
+        order = Order.read(context.run_config, project)
+    except TacitError as error:
+        if "out" in context.run_config:
+            write_record(Path(str(context.run_config["out"])), unread(error))
+        say_end("failed", str(error))
+        raise
     federate(grid, order)
 
 
@@ -70,11 +78,14 @@ class Order:
         """An order from a run's configuration; files are those of the project."""
         try:
             keys = str(config.get("holders", ""))
+            nodes = project / str(config.get("nodes", "nodes.toml"))
+            study = Study.load(project / str(config["study"]))
             inquiry = Inquiry(
-                study=Study.load(project / str(config["study"])),
-                patience=Patience(float(config["deadline"]), float(config.get("poll", 30))),
+                study=study,
+                patience=_patience(config, study),
                 least=int(config["least-holders"]),
                 keys=_keys(project / keys) if keys else None,
+                nodes=_nodes(nodes) if nodes.exists() else {},
             )
             return cls(
                 inquiry,
@@ -88,6 +99,26 @@ class Order:
             ) from None
 
 
+def _patience(config: UserConfig, study: Study) -> Patience:
+    """How long is waited: in a secure sum not for holders that say nothing."""
+    poll = float(config.get("poll", 10))
+    if study.secure_sum is None:
+        return Patience(deadline=float(config["deadline"]), poll=poll)
+    return Patience(
+        deadline=float(config["deadline"]),
+        poll=min(poll, SUM_POLL),
+        silence=float(config.get("silence", SILENCE)),
+    )
+
+
+def _nodes(path: Path) -> dict[int, str]:
+    """Holders' names by the number of their SuperNode, from a file with one `name = "number"`."""
+    numbers = read_toml(path, "the holders' SuperNodes", FederationError)
+    if not all(isinstance(number, str) and number.isdecimal() for number in numbers.values()):
+        raise FederationError(f'{str(path)!r} must hold one line  name = "number"  for each holder')
+    return {int(number): name for name, number in numbers.items()}
+
+
 def _keys(path: Path) -> dict[str, str]:
     """Public keys by holder's name, from a file with one `name = "key"` per line."""
     keys = read_toml(path, "the holders' keys", FederationError)
@@ -98,50 +129,19 @@ def _keys(path: Path) -> dict[str, str]:
     return keys
 
 
-@dataclass
-class Minutes:
-    """Who answered, who did not and why, and how the run ended: for the analyst's own files."""
-
-    order: Order
-    standings: list[Standing[Any]] = field(default_factory=list)
-    holders: dict[int, str] = field(default_factory=dict)
-    failure: str | None = None
-
-    def write(self) -> None:
-        """Write them, whatever the run came to."""
-        nodes = [
-            {
-                "node": str(standing.node),
-                "holder": self.holders.get(standing.node),
-                "state": standing.state,
-                "reason": standing.reason,
-            }
-            for standing in self.standings
-        ]
-        study = self.order.inquiry.study
-        record = {
-            "study": study.name,
-            "study_hash": study.hash,
-            "outcome": "fitted" if self.failure is None else "failed",
-            "failure": self.failure,
-            "nodes": nodes,
-        }
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_whole(self.order.out / "federation.json", text)
-
-
 def federate(grid: Grid, order: Order) -> Posterior:
     """Ask, collect, fit, and write everything; `federation.json` in any case."""
     (order.out / "releases").mkdir(parents=True, exist_ok=True)
-    minutes = Minutes(order)
+    minutes = Minutes(order.inquiry, order.out)
+    minutes.write()
     try:
-        return _fitted(grid, order, minutes)
+        posterior = _fitted(grid, order, minutes)
     except Exception as error:
         known = isinstance(error, TacitError)
-        minutes.failure = str(error) if known else f"unexpected {type(error).__name__}"
+        minutes.end("failed", str(error) if known else f"unexpected {type(error).__name__}")
         raise
-    finally:
-        minutes.write()
+    minutes.end("fitted", None)
+    return posterior
 
 
 def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
@@ -162,28 +162,33 @@ def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
 
 def _gathered(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
     """Each holder's release."""
-    standings = gather(grid, order.inquiry, _say)
-    minutes.standings = list(standings)
-    for standing in standings:
+
+    def tell(standing: Standing[Release]) -> None:
         if standing.document is not None:
             minutes.holders[standing.node] = standing.document.holder
+        minutes.tell(standing)
+
+    standings = gather(grid, order.inquiry, tell)
+    minutes.take(standings)
+    for standing in standings:
+        if standing.document is not None:
             standing.document.save(order.out / "releases" / f"{standing.node}.json")
     return enough(standings, order.inquiry)
 
 
 def _summed(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
     """One release, of all holders' sum, signed by those who stayed."""
-    under_way = Sum(grid, order.inquiry.study, order.inquiry.patience, _say)
+    inquiry = order.inquiry
+    under_way = Sum(
+        grid, inquiry.study, inquiry.patience, on_change=minutes.tell, known=inquiry.nodes
+    )
     try:
         release = under_way.run()
     finally:
-        minutes.standings = list(under_way.standings.values())
-        minutes.holders = under_way.names
+        minutes.holders |= under_way.names
+        minutes.missing = under_way.missing
+        minutes.paid = under_way.paid
+        minutes.take(under_way.standings.values())
     attesting(release)
     release.save(order.out / "releases" / "sum.json")
     return [release]
-
-
-def _say(standing: Standing[Any]) -> None:
-    reason = f": {standing.reason}" if standing.reason else ""
-    LOG.info("node %d: %s%s", standing.node, standing.state, reason)

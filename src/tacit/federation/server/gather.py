@@ -1,7 +1,7 @@
 """Gather: every holder's release, checked against the study, its holder's key and the others."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flwr.serverapp import Grid
 
@@ -21,6 +21,7 @@ class Inquiry:
     `least` holders must publish. Asking ends before the deadline once `expected` holders have
     published or refused: by default as many as there are `keys`, or `least`. With `keys`, a public
     key for each holder's name, a release counts only if its holder is among them and signed it.
+    `nodes` are holders' names by the number of their SuperNode, as far as they are known.
     """
 
     study: Study
@@ -28,7 +29,19 @@ class Inquiry:
     least: int = 1
     expected: int | None = None
     keys: dict[str, str] | None = None
+    nodes: dict[int, str] = field(default_factory=dict)
     allow_simulated: bool = False
+
+    @property
+    def expected_nodes(self) -> frozenset[int]:
+        """The SuperNodes of holders that take part."""
+        return frozenset(
+            node for node, name in self.nodes.items() if self.keys is None or name in self.keys
+        )
+
+    def name_of(self, node: int) -> str:
+        """A node as people know it."""
+        return self.nodes.get(node, f"node {node}")
 
     @property
     def wanted(self) -> int:
@@ -51,9 +64,15 @@ def gather(
         held.append(release)
         return release
 
-    return ask(
-        grid, Question(lambda _node: request, accept, inquiry.wanted, inquiry.patience), on_change
+    question = Question(
+        request=lambda _node: request,
+        accept=accept,
+        wanted=inquiry.wanted,
+        patience=inquiry.patience,
+        least=inquiry.least,
+        expected=inquiry.expected_nodes,
     )
+    return ask(grid, question, on_change)
 
 
 def _check(release: Release, inquiry: Inquiry, held: list[Release]) -> None:
@@ -69,7 +88,7 @@ def enough(standings: list[Standing[Release]], inquiry: Inquiry) -> list[Release
     releases = [standing.document for standing in standings if standing.document is not None]
     if len(releases) < inquiry.least:
         others = "; ".join(
-            f"node {standing.node}: {standing.reason}"
+            f"{inquiry.name_of(standing.node)}: {standing.reason}"
             for standing in standings
             if standing.document is None
         )

@@ -16,6 +16,13 @@ PARTS = {
 """What is published, as a reader calls it."""
 
 
+DIVIDED = (
+    "The budget is divided, as said above, and each part has noise of its own. What is published "
+    "states it, number by number; the parts together keep the guarantee, since the squares of "
+    "their μ add up to that of the whole."
+)
+
+
 def algorithm(subject: Subject) -> Chapter:
     """The computation and its noise."""
     study = subject.study
@@ -64,11 +71,12 @@ def _inputs(study: Study) -> tuple[Block, ...]:
 
 def _sensitivity(study: Study) -> tuple[Block, ...]:
     mechanism = study.mechanism()
+    of_what = "the sums of a first answer" if is_divided(study) else "the weighted sums"
     return (
         Paragraph(
             f"An encoded row is no longer than {study.row_radius:.4g} and its response no larger "
             f"than {study.response_bound:.4g}: {words.shrinking(study)}. So "
-            f"{words.neighbours(study)} moves the weighted sums by at most "
+            f"{words.neighbours(study)} moves {of_what} by at most "
             f"Δ = {mechanism.sensitivity:.6g} in Euclidean norm."
         ),
         Paragraph(
@@ -80,7 +88,14 @@ def _sensitivity(study: Study) -> tuple[Block, ...]:
     )
 
 
+def is_divided(study: Study) -> bool:
+    """Whether the budget is spent in several parts, each with noise of its own."""
+    return study.scales_share is not None or study.visit_count > 1
+
+
 def _noise(study: Study) -> tuple[Block, ...]:
+    if is_divided(study):
+        return (Paragraph(DIVIDED),)
     mechanism = study.mechanism()
     lines = tuple((PARTS[part], number(sd)) for part, sd in mechanism.noise.by_part().items())
     return (

@@ -8,6 +8,7 @@ privacy loss, the model, the accounting, the implementation.
 from importlib.metadata import version
 from typing import Literal
 
+from tacit.holder.dossier.algorithm import is_divided
 from tacit.holder.dossier.guarantee import NOT_COVERED
 from tacit.holder.dossier.subject import Subject
 from tacit.privacy.mechanism import Noise
@@ -89,13 +90,13 @@ class Accounting(Record):
 
 
 class Implementation(Record):
-    """What computed it, with which constants."""
+    """What computed it, with which constants; no `noise` where the budget is divided."""
 
     software: str
     mechanism: str
     sensitivity: float
     multiplier: float
-    noise: Noise
+    noise: Noise | None
     proofs: str = "docs/privacy.md; Coq: proofs/Theorems.v, docs/proofs.md"
     references: tuple[str, ...] = REFERENCES
 
@@ -139,7 +140,7 @@ def entry_of(subject: Subject) -> Entry:
             mechanism=sampler_name(),
             sensitivity=mechanism.sensitivity,
             multiplier=mechanism.multiplier,
-            noise=mechanism.noise,
+            noise=None if is_divided(study) else mechanism.noise,
         ),
     )
 

@@ -202,6 +202,11 @@ class _Run:
 def _refuse_unstreamable(study: Study, batch_rows: int, batches_per_person: int) -> None:
     refuse_two_stages(study)
     refuse_sum(study)
+    if study.visit_count > 1:
+        raise StudyError(
+            "a stream forgets its rows after each batch, so no later question can be put to them: "
+            "set visits = 1 in the study"
+        )
     for name, value in (("batch_rows", batch_rows), ("batches_per_person", batches_per_person)):
         if value < 1:
             raise StudyError(f"{name} must be at least 1; got {value}")

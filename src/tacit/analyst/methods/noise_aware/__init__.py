@@ -16,6 +16,7 @@ exact.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -47,11 +48,7 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """Mixture over the spread of holders, the share ρ and the residual variance."""
     if evidence.holders >= FEWEST and settings.spread is None:
         return _differing(evidence, prior, settings)
-    facts = facts_of(evidence, prior)
-    spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
-    if settings.noise_variance is None:
-        model = Model(facts, PILOT_SHARE, spread=spread)
-        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+    facts, spread = _alike_facts(evidence, prior, settings)
     nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
     unshrunk = _unshrunk(evidence, facts)
     mixture = _mixture(nodes, facts.grams.basis, unshrunk)
@@ -78,6 +75,35 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     )
     alone = {j: fit(evidence.only([j]), prior, settings) for j in kept.aside}
     return mixture.with_aside(alone)
+
+
+def pilot_places(
+    evidence: Evidence, prior: Prior, settings: Settings, shares: Mapping[float, float]
+) -> tuple[Facts, Array, list[Place]]:
+    """The net over (ρ, σ²) with holders' spread τ² at its estimate; outlying holders left out.
+
+    ρ is one of `shares`, with these weights, unless the prior is stated.
+    """
+    if evidence.holders >= FEWEST and settings.spread is None:
+        kept = kept_of(evidence, prior, settings.noise_variance)
+        inner = evidence.only(kept.holders) if kept.aside else evidence
+        facts = kept.pilot.facts
+        spread = kept.pilot.spread
+    else:
+        inner = evidence
+        facts, spread = _alike_facts(evidence, prior, settings)
+    facts = replace(facts, slopes=replace(facts.slopes, by_spread=shares))
+    return facts, spread, [place for _, place in _places(facts, spread, inner, prior, settings)]
+
+
+def _alike_facts(evidence: Evidence, prior: Prior, settings: Settings) -> tuple[Facts, Array]:
+    """Facts and τ² where the spread of holders is not estimated."""
+    facts = facts_of(evidence, prior)
+    spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
+    if settings.noise_variance is None:
+        model = Model(facts, PILOT_SHARE, spread=spread)
+        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+    return facts, spread
 
 
 def _places(

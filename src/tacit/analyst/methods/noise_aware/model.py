@@ -49,8 +49,11 @@ class Facts:
     moments: Array  # (J, d): U'ẑ_j
     moment_variance: Array  # (J,): σ_z²
     sampling: Array  # (J, d, d): S̄_j without its negative part
+    errors: Array  # (J, d, d): Cov(z_j | X_j) over ρ_jσ²; S̄_j unless a family says otherwise
     ratios: Array  # (J,): ρ_j
     slopes: Slopes
+    axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
+    back: Array  # (d, d): its inverse
 
 
 def facts_of(evidence: Evidence, prior: Prior) -> Facts:
@@ -60,14 +63,31 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
     sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
     size = np.einsum("jaa->j", sampling) / evidence.d
     rounding = 1e-12 * (1 + size) ** 2  # exact statistics have no noise
+    axes = posterior.basis
+    back = posterior.basis.T
+    if evidence.frame is not None:
+        axes = evidence.frame.map @ posterior.basis
+        back = np.linalg.inv(axes).astype(float)
     return Facts(
         grams=posterior,
         moments=evidence.moments @ posterior.basis,
         moment_variance=np.maximum(evidence.moment_sd**2, rounding),
         sampling=sampling,
+        errors=_errors(evidence, posterior.basis, sampling),
         ratios=np.ones(evidence.holders),
         slopes=slopes_of(evidence, posterior, prior),
+        axes=axes,
+        back=back,
     )
+
+
+def _errors(evidence: Evidence, basis: Array, sampling: Array) -> Array:
+    """CS̄_jC' in the eigenbasis, or S̄_j itself."""
+    if evidence.error_maps is None:
+        return sampling
+    maps = basis.T @ evidence.error_maps @ basis
+    errors: Array = maps @ sampling @ maps.swapaxes(1, 2)
+    return errors
 
 
 @dataclass(frozen=True)
@@ -110,7 +130,8 @@ class Model:
     def solve(self, noise_variance: float) -> Solution:
         """The Gaussian at a σ², with E[θθ'] as it is."""
         d = len(self.mean)
-        between = (self.basis.T * self.spread) @ self.basis
+        back = self.facts.back
+        between = (back * self.spread) @ back.T
         root, design = self._whitened(noise_variance, between)
         flat = design.reshape(-1, 2 * d + 1)
         normal = flat.T @ flat
@@ -136,7 +157,7 @@ class Model:
         """L_j, and the design of `Solution`."""
         facts = self.facts
         posterior = facts.grams
-        total = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        total = noise_variance * facts.ratios[:, None, None] * facts.errors
         total += _spread(posterior.own_variance, self.second + between)
         total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         if self.spread.any():
@@ -183,7 +204,7 @@ class Model:
         facts = self.facts
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
-        sampling = noise_variance * facts.ratios[:, None, None] * facts.sampling
+        sampling = noise_variance * facts.ratios[:, None, None] * facts.errors
         noise = np.stack([_spread(*pair) for pair in zip(unknown, second, strict=True)])
         noise += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
         gain: Array = sampling @ np.linalg.inv(sampling + noise)

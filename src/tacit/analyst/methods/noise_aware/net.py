@@ -125,10 +125,10 @@ def holder_level(facts: Facts, *, intercept: bool) -> NDArray[np.bool_]:
     Such a column is the holder's intercept under another name: what it adds is told by comparing
     holders, and the spread of intercepts says how well.
     """
-    basis = facts.grams.basis
+    back = facts.back
     if not intercept:
-        return np.zeros(len(basis), dtype=bool)
-    grams = basis @ facts.grams.mean @ basis.T
+        return np.zeros(len(back), dtype=bool)
+    grams = back.T @ facts.grams.mean @ back
     level = np.maximum(grams[:, 0, 0], 1e-12)[:, None]
     sums = grams[:, 0, :]
     squares = np.maximum(np.diagonal(grams, axis1=1, axis2=2), 0.0)

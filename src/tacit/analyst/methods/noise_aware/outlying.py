@@ -71,7 +71,7 @@ def _suspect(pilot: Pilot) -> int | None:
     model.gaussian(pilot.noise_variance)
     solution = model.solve(pilot.noise_variance)
     own, _ = own_coefficients(solution, model.mean)
-    apart = ((own - solution.node.location) @ model.basis.T)[:, pilot.told] ** 2
+    apart = ((own - solution.node.location) @ model.facts.axes.T)[:, pilot.told] ** 2
     if not apart.size:
         return None
     shares = apart / np.maximum(apart.sum(axis=0), 1e-300)

@@ -43,9 +43,10 @@ class Profile:
         """From a model solved at some τ."""
         d = len(model.mean)
         design = solution.design.copy()
-        design[:, :, :d] = solution.design[:, :, :d] @ model.basis.T
+        design[:, :, :d] = solution.design[:, :, :d] @ model.facts.back
         prior = model.prior_precision()
-        prior[:d, :d] = model.basis @ model.precision @ model.basis.T
+        back = model.facts.back
+        prior[:d, :d] = back.T @ model.precision @ back
         normals = design.swapaxes(1, 2) @ design
         total = normals.sum(axis=0)
         inverse: Array = np.linalg.inv(total[:-1, :-1] + prior)

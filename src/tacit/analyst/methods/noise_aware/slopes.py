@@ -21,7 +21,8 @@ prior's, and are wide enough to hold what least squares would find.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,16 +56,19 @@ class Slopes:
     variance: float  # v, of rows as they are
     most: float  # of the residual variance of shrunk rows: nothing explained
     hidden: Array  # (J, d, d): what noise may hide of S_j, in the eigenbasis of the Gram matrices
+    by_spread: Mapping[float, float] = field(default_factory=lambda: SHARES)  # ρ, and how likely
 
     @property
-    def shares(self) -> dict[float, float]:
+    def shares(self) -> Mapping[float, float]:
         """Values of ρ with their weights; a prior that somebody states is taken as it is."""
-        return SHARES if self.prior.by_spread else {1.0: 1.0}
+        return self.by_spread if self.prior.by_spread else dict.fromkeys(self.prior.widths, 1.0)
 
     def covariance(self, share: float) -> Array:
         """Prior covariance of θ at one ρ."""
         covariance: Array = self.prior.covariance.copy()
-        if self.prior.by_spread and len(self.spreads):
+        if not self.prior.by_spread and len(self.prior.widths) > 1:
+            covariance *= share
+        elif self.prior.by_spread and len(self.spreads):
             root = np.sqrt(self.spreads)
             slopes = (self.axes * (share * self.variance / root.sum() / root)) @ self.axes.T
             covariance[self.first :, self.first :] = slopes

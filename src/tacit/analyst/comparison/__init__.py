@@ -1,0 +1,1 @@
+"""Comparison: sub-models of one set of releases, weighed and averaged."""

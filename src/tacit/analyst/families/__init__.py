@@ -1,0 +1,1 @@
+"""Families: yes/no answers and counts from the statistics of a linear regression."""

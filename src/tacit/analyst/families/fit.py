@@ -1,0 +1,112 @@
+"""A family's fit: a straight line, then a line that knows how its errors vary, then the map."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.families.cautions import cautions
+from tacit.analyst.families.law import law_of
+from tacit.analyst.families.links import Link, link_named
+from tacit.analyst.families.score import Score
+from tacit.analyst.posterior.family import Family
+from tacit.analyst.posterior.laws import Outcome
+from tacit.analyst.posterior.pooled import pool
+from tacit.analyst.prior import Prior
+from tacit.errors import MethodError
+from tacit.study import Study
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The straight line with errors as the family has them, its evidence, the map, and cautions."""
+
+    outcome: Outcome
+    evidence: Evidence
+    family: Family
+    cautions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a model, the study that releases are of, their evidence, and a prior."""
+
+    study: Study
+    agreed: Study
+    evidence: Evidence
+    prior: Prior
+
+
+def fit_family(
+    name: str,
+    asked: Question,
+    first: Callable[[Evidence], Outcome],
+    infer: Callable[[Evidence], Outcome],
+) -> Fitted:
+    """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
+    link = link_named(name)
+    check_study(link, asked.agreed)
+    evidence = asked.evidence
+    if evidence.counts is None:
+        raise MethodError(
+            f"family: {name} needs releases with the number of rows: "
+            'set release.count to "noisy" or "public" in the study, and publish anew'
+        )
+    pilot = first(evidence)
+    pooled = pool(evidence, asked.prior, pilot)
+    score = score_of(asked.study, link, pooled.gram)
+    guess = score.family(pilot)
+    error_map = score.error_map(
+        guess.coefficients(pilot.mean()),
+        1.0 if link.binary else guess.dispersion,
+        asked.agreed.row_radius,
+        float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0)),
+    )
+    unlike = replace(evidence, error_maps=np.tile(error_map, (evidence.holders, 1, 1)))
+    outcome = infer(unlike)
+    family = score.family(outcome)
+    normal = replace(score, law=law_of(asked.study, pooled.gram, normal=True))
+    return Fitted(
+        outcome=outcome,
+        evidence=unlike,
+        family=family,
+        cautions=tuple(
+            cautions(asked.study, score, family, outcome, normal=normal, rows=pooled.rows)
+        ),
+    )
+
+
+def score_of(study: Study, link: Link, gram: Array) -> Score:
+    """A family over the law that X'X tells of rows."""
+    centre, half = study.response.mapping
+    return Score(law=law_of(study, gram), link=link, centre=centre, half=half)
+
+
+def check_study(link: Link, study: Study) -> None:
+    """Refuse a study whose response is not the family's, or whose releases cannot tell."""
+    response = study.response
+    low, high = response.range
+    if link.binary and (low, high) != (0.0, 1.0):
+        raise MethodError(
+            f"family: {link.name} needs a response of 0 and 1, whose range is [0, 1] in the study; "
+            f"that of {response.name!r} is [{low:g}, {high:g}]"
+        )
+    if low != 0:
+        raise MethodError(
+            f"family: {link.name} needs counts, whose range begins at 0 in the study; "
+            f"that of {response.name!r} begins at {low:g}"
+        )
+    if response.function is not None or not study.intercept or study.release.average > 1:
+        raise MethodError(
+            f"family: {link.name} needs a study with an intercept, without a function of the "
+            "response and without averaged rows"
+        )
+    if study.response_bound < 1:
+        raise MethodError(
+            f"family: {link.name} needs release.response_bound of 1 or more in the study: "
+            "responses that were cut there are no counts"
+        )

@@ -1,0 +1,192 @@
+r"""Releases of several visits as evidence: one set of statistics per holder, in mapped columns.
+
+All corrections of a study map rows alike, so a holder's answers are noisy readings of the same
+sums: their noise is averaged, and the rows' own error enters once. The evidence is that of the
+regression of r = y − x'θ₀ on u = T'x, whose coefficients b tell θ = θ₀ + Tb. The first answer,
+which has other columns and other shrunk rows, is the prior of b, widened by the sampling error that
+it shares with the rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.evidence import Evidence
+from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
+from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.prior import Prior
+from tacit.analyst.streams import Batches
+from tacit.release.statistics import Release
+from tacit.study import Study
+from tacit.visits.ask import Opening, check_questions, opening_of
+from tacit.visits.pool import Known, Pool, joined
+
+Array = NDArray[np.float64]
+
+DOUBTS = (1.0, 4.0, 16.0)
+"""How many times wider than it says the first answer may be as a prior: it rests on what is usual
+of slopes, and intervals are to hold where that is wrong."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """θ = start + map·b: what the coefficients of mapped columns say of the study's."""
+
+    map: Array  # (d, d): T
+    start: Array  # (d,): θ₀
+    first: Array  # (d,): the first answer, in the study's columns
+    doubt: Array  # (d, d): its covariance, in mapped columns
+    whole: float = 1.0  # residual variance over that of cut residuals
+
+    def prior(self, prior: Prior) -> Prior:
+        """A prior of θ as one of b; the default one is the first answer's instead."""
+        inverse = np.linalg.inv(self.map)
+        features = self.map.T @ prior.feature_scale @ self.map
+        if prior.by_spread:
+            mean = inverse @ (self.first - self.start)
+            return replace(
+                prior,
+                mean=mean,
+                covariance=self.doubt,
+                by_spread=False,
+                widths=DOUBTS,
+                feature_scale=features,
+            )
+        covariance = inverse @ prior.covariance @ inverse.T
+        return replace(
+            prior,
+            mean=inverse @ (prior.mean - self.start),
+            covariance=(covariance + covariance.T) / 2,
+            feature_scale=features,
+        )
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """What is known of b as what is known of θ."""
+        if isinstance(outcome, Draws):
+            return replace(
+                outcome,
+                theta=self._moved(outcome.theta),
+                noise_variance=self.whole * outcome.noise_variance,
+            )
+        if isinstance(outcome, Student):
+            scale = None if outcome.scale is None else self._spread(outcome.scale)
+            return replace(
+                outcome,
+                location=self._moved(outcome.location),
+                scale=scale,
+                noise_variance=self.whole * outcome.noise_variance,
+            )
+        return replace(
+            outcome,
+            locations=self._moved(outcome.locations),
+            covariances=self._spread(outcome.covariances),
+            noise_variances=self.whole * outcome.noise_variances,
+            unshrunk=self.whole * outcome.unshrunk,
+            differing=None if outcome.differing is None else self._differing(outcome.differing),
+        )
+
+    def _differing(self, differing: Differing) -> Differing:
+        """Holders' own coefficients; their spread is in the study's columns already."""
+        return replace(
+            differing,
+            locations=self._moved(differing.locations),
+            covariances=self._spread(differing.covariances),
+            within=self._spread(differing.within),
+        )
+
+    def pooled(self, pooled: Pooled) -> Pooled:
+        """What is said of all rows together, in the study's columns."""
+        inverse = np.linalg.inv(self.map)
+        return replace(
+            pooled, gram=inverse.T @ pooled.gram @ inverse, sampling=self._spread(pooled.sampling)
+        )
+
+    def evidence(self, evidence: Evidence) -> Evidence:
+        """The evidence in the study's columns, with the noise on each column's spread.
+
+        For readings that ask no more of the noise: its law is not that of a release.
+        """
+        inverse = np.linalg.inv(self.map)
+        grams = inverse.T @ evidence.grams @ inverse
+        grams = (grams + grams.swapaxes(1, 2)) / 2
+        total = grams.sum(axis=0)
+        columns = inverse.copy()
+        if evidence.intercept:
+            columns = columns - np.outer(inverse[:, 0], total[0] / max(total[0, 0], 1.0))
+        noise = float(np.sqrt(np.sum(evidence.gram_sd**2)))
+        return replace(
+            evidence,
+            grams=grams,
+            moments=evidence.moments @ inverse + grams @ self.start,
+            column_sd=noise * np.sum(columns**2, axis=0),
+            frame=None,
+        )
+
+    def _moved(self, locations: Array) -> Array:
+        moved: Array = self.start + locations @ self.map.T
+        return moved
+
+    def _spread(self, covariance: Array) -> Array:
+        spread: Array = self.map @ covariance @ self.map.T
+        return spread
+
+
+def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence:
+    """The evidence of all holders that answered a correction, in its frame."""
+    talks = [release.answers for release in releases if isinstance(release, Release)]
+    check_questions(talks)
+    opening = opening_of(study, talks)
+    latest = max(len(talk) for talk in talks)
+    start = next(talk[-1].question.start for talk in talks if len(talk) == latest)
+    matrix = next(talk[-1].question.matrix for talk in talks if len(talk) == latest)
+    if latest == 1:
+        matrix = opening.map
+        start = opening.theta
+    inverse = np.linalg.inv(matrix)
+    turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
+    known = (
+        _own_share(opening, len(talks)) if np.allclose(turn, np.eye(study.d), atol=1e-3) else None
+    )
+    visits = []
+    for talk in talks:
+        answers = talk[1:]
+        if not answers:
+            continue
+        apart = [inverse @ (start - answer.question.start) for answer in answers]
+        visits.append(joined([Pool.of(answer) for answer in answers], apart, known))
+    rows = np.array([each.pool.rows for each in visits])
+    frame = Frame(
+        map=matrix,
+        start=start,
+        first=opening.theta,
+        doubt=turn @ opening.stretch.prior @ turn.T,
+        whole=float(rows @ [each.whole for each in visits] / rows.sum()),
+    )
+    return _evidence(study, [each.pool for each in visits], frame)
+
+
+def _own_share(opening: Opening, holders: int) -> Known:
+    """What one of so many holders may take of the first answer's X'X: all of them share it."""
+    known = opening.stretch.known
+    return replace(known, variance=known.variance * holders)
+
+
+def _evidence(study: Study, pools: list[Pool], frame: Frame) -> Evidence:
+    noisy = any(pool.count_sd for pool in pools)
+    gram_sd = np.array([pool.gram_sd for pool in pools])
+    return Evidence(
+        grams=np.array([pool.gram for pool in pools]),
+        moments=np.array([pool.moment for pool in pools]),
+        gram_sd=gram_sd,
+        off_diagonal_sd=gram_sd / np.sqrt(2),
+        moment_sd=np.array([pool.moment_sd for pool in pools]),
+        counts=np.array([pool.rows for pool in pools]),
+        count_sd=np.array([pool.count_sd for pool in pools]) if noisy else None,
+        squares=np.array([pool.square for pool in pools]),
+        square_sd=np.array([pool.square_sd for pool in pools]),
+        intercept=study.intercept,
+        delta=study.delta,
+        frame=frame,
+    )

@@ -1,0 +1,71 @@
+"""Visits of a study: how many there are, what each asks for, and the noise of each."""
+
+from typing import TYPE_CHECKING
+
+from tacit.errors import StudyError
+from tacit.privacy.mechanism import Form, Mechanism
+from tacit.privacy.places import PlacesMechanism, calibrate_places, places_entries
+from tacit.privacy.visits import LEAST_WITH_PLACES, calibrate_visit, shares_of, visit_form
+
+if TYPE_CHECKING:
+    from tacit.study.study import Study
+
+MOST_VISITS = 8
+"""Most visits: more would spend the budget on ever smaller steps."""
+MOST_VISITED = 100
+"""Most encoded columns of a study of several visits: each message holds all its holder's answers,
+with a map of d² numbers each."""
+Budget = tuple[float, float]
+
+
+def has_places(study: "Study") -> bool:
+    """Whether the first visit asks where values lie."""
+    return study.visit_count >= LEAST_WITH_PLACES
+
+
+def placed(study: "Study") -> tuple[int, ...]:
+    """Encoded columns whose places are asked for: plain numbers within [−1, 1].
+
+    A column with a typical interval has its place already.
+    """
+    places = []
+    row = int(study.intercept)
+    for product in study.products:
+        first, *others = product.parts
+        plain = not others and first.is_plain and first.feature.range is not None
+        if plain and max(map(abs, first.limits)) <= 1:
+            places.append(row)
+        row += product.width
+    return tuple(places)
+
+
+def statistics_form(study: "Study") -> Form:
+    """What a visit publishes, once rows are mapped."""
+    return visit_form(
+        study.d,
+        study.relation,
+        noisy_count=study.count == "noisy",
+        shape=study.release.noise,
+    )
+
+
+def all_entries(study: "Study") -> int:
+    """How many numbers all visits publish together."""
+    statistics = study.visit_count - has_places(study)
+    places = places_entries(len(placed(study)) + 1) if has_places(study) else 0
+    return statistics * statistics_form(study).layout.entries + places
+
+
+def visit_mechanism(study: "Study", number: int, budget: Budget) -> Mechanism:
+    """Noise of the statistics of a visit, counted from 1, at the budget (ε, δ) of all visits."""
+    share = shares_of(study.visit_count)[number - 1]
+    return calibrate_visit(statistics_form(study), share, all_entries(study), *budget)
+
+
+def places_mechanism(study: "Study", budget: Budget) -> PlacesMechanism:
+    """Noise of the first visit where it asks for places."""
+    if not has_places(study):
+        raise StudyError("the study asks for no places: it has fewer than three visits")
+    share = shares_of(study.visit_count)[0]
+    columns = len(placed(study)) + 1
+    return calibrate_places(columns, study.relation, share, all_entries(study), budget)

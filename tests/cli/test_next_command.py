@@ -1,0 +1,97 @@
+"""`tacit next` and `tacit publish --question`: visits by files.
+
+Covers `tacit.cli.asking` and `tacit.visits.messages`.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli import app
+from tacit.errors import ReleaseError
+
+STUDY = """
+name = "visited"
+epsilon = 3.0
+delta = 1e-6
+planned_rows = [500, 500]
+visits = 3
+
+[response]
+name = "y"
+range = [-50, 100]
+
+[[features]]
+name = "a"
+range = [0, 200]
+"""
+NAMES = ("north", "south")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    for seed, name in enumerate(NAMES):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(60, 8, 500)
+        table = pa.table({"a": a, "y": 3 + 0.2 * a + rng.normal(0, 1, 500)})
+        pyarrow.csv.write_csv(table, tmp_path / f"{name}.csv")
+    return tmp_path
+
+
+def run(*words, fails=False):
+    outcome = CliRunner().invoke(app, list(words), catch_exceptions=True)
+    if fails:
+        assert isinstance(outcome.exception, ReleaseError)
+        return str(outcome.exception)
+    assert outcome.exit_code == 0, (outcome.output, outcome.exception)
+    return outcome.output
+
+
+def publish(visit, *more):
+    for name in NAMES:
+        run(
+            *("publish", "study.toml", f"{name}.csv", "--holder", name),
+            *("--ledger", f"{name}.db", "--out", f"{name}{visit}.json", "--anyway", *more),
+        )
+
+
+def test_three_visits_by_files(folder):
+    publish(1)
+    said = run("next", "north1.json", "south1.json", "--out", "q2.json")
+    assert "visit 2 of 3, made of 2 releases and of nothing else" in said
+    publish(2, "--question", "q2.json")
+    run("next", "north2.json", "south2.json", "--out", "q3.json")
+    assert "just what these releases lead to" in run(
+        "next", "south2.json", "north2.json", "--verify", "q3.json"
+    )
+    publish(3, "--question", "q3.json")
+    run("fit", "north3.json", "south3.json", "--out", "posterior.parquet")
+    assert (folder / "posterior.parquet").exists()
+    done = run("next", "north3.json", "south3.json", "--out", "q4.json", fails=True)
+    assert "all 3 visits are done" in done
+
+
+def test_a_question_that_was_changed_is_noticed(folder):
+    publish(1)
+    run("next", "north1.json", "south1.json", "--out", "q2.json")
+    question = json.loads((folder / "q2.json").read_text())
+    question["bound"] *= 1.01
+    (folder / "changed.json").write_text(json.dumps(question))
+    sentence = run("next", "north1.json", "south1.json", "--verify", "changed.json", fails=True)
+    assert "this one was changed" in sentence
+    sentence = run("next", "north1.json", "--verify", "q2.json", fails=True)
+    assert "not made of these releases" in sentence
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_does_not_go_together_is_refused():
+    publish(1)
+    assert "give either --out" in run("next", "north1.json", fails=True)
+    assert "twice" in run("next", "north1.json", "north1.json", "--out", "q.json", fails=True)
+    assert "cannot read" in run("next", "nothing.json", "--out", "q.json", fails=True)

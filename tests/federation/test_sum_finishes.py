@@ -1,0 +1,103 @@
+"""tacit.federation.secure_sum.server: sums that finish early, whoever is lost, and what that costs.
+
+Two of five holders are lost in each round, and come back or not.
+"""
+
+import time
+
+import pytest
+from sites import charges
+from sums import NAMES, sites, summing
+
+from tacit.errors import FederationError
+from tacit.federation.client.app import app
+from tacit.federation.local import LocalGrid, Node
+from tacit.federation.secure_sum.server import Sum
+from tacit.federation.server.ask import Patience
+from tacit.federation.wire import ROUNDS
+
+__all__ = ["sites"]
+SILENCE = 0.6
+PATIENCE = Patience(deadline=60.0, poll=0.1, pause=0.01, silence=SILENCE)
+LOST = (2, 4)
+
+
+class Outage(LocalGrid):
+    """Two nodes are gone when a round begins, with its question unheard, and perhaps come back."""
+
+    def __init__(self, sites, round_, back_after=None):
+        nodes = {k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}
+        super().__init__(nodes)
+        self._round = round_
+        self._back_after = back_after
+        self._begun = None
+
+    def _is_gone(self, node):
+        if node not in LOST or self._begun is None:
+            return False
+        back = self._back_after is not None and time.monotonic() - self._begun > self._back_after
+        return not back
+
+    def get_node_ids(self):
+        return [node for node in super().get_node_ids() if not self._is_gone(node)]
+
+    def push_messages(self, messages):
+        for message in messages:
+            if message.content["step"]["round"] == self._round and self._begun is None:
+                self._begun = time.monotonic()
+        messages = list(messages)
+        kept = [message for message in messages if not self._is_gone(message.metadata.dst_node_id)]
+        return super().push_messages(kept)
+
+
+def paid(sites):
+    return {name for name, path in sites.items() if charges(path)}
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_without_two_of_five_there_is_a_sum_where_three_are_enough(sites, round_):
+    under_way = Sum(Outage(sites, round_), summing(sites, least=3, colluding=0), PATIENCE)
+    begun = time.monotonic()
+    release = under_way.run()
+    assert time.monotonic() - begun < 30
+    early = round_ in {"keys", "shares", "masked"}
+    assert release.survivors == (3 if early else 5)
+    assert paid(sites) == ({"ash", "cedar", "fir"} if early else set(NAMES))
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_who_comes_back_in_time_goes_on_where_it_was(sites, round_):
+    patient = Patience(deadline=60.0, poll=0.1, pause=0.01, silence=30.0)
+    under_way = Sum(Outage(sites, round_, 0.2), summing(sites), patient)
+    assert under_way.run().survivors == 5
+    assert under_way.missing == {}
+    assert [len(charges(path)) for path in sites.values()] == [1] * 5
+
+
+def test_where_four_are_needed_it_is_said_who_was_missing_and_who_paid(sites):
+    under_way = Sum(Outage(sites, "masked"), summing(sites, least=4, colluding=0), PATIENCE)
+    begun = time.monotonic()
+    with pytest.raises(FederationError, match="so there is no sum") as failure:
+        under_way.run()
+    assert time.monotonic() - begun < 30
+    assert set(under_way.missing) == {"birch", "elm"}
+    assert set(under_way.paid) == paid(sites)
+    assert "it is charged at ash" in str(failure.value)
+
+
+def test_an_attempt_in_which_no_vector_was_asked_for_is_free_and_begun_anew(sites):
+    """The shares never come together; the next session, with everybody back, gives the sum."""
+    grid = Outage(sites, "shares", back_after=2 * SILENCE)
+    under_way = Sum(grid, summing(sites, least=4, colluding=0), PATIENCE)
+    first = under_way.session
+    assert under_way.run().survivors == 5
+    assert under_way.session != first
+    assert [len(charges(path)) for path in sites.values()] == [1] * 5
+
+
+def test_who_never_comes_costs_nobody_anything(sites):
+    patience = Patience(deadline=2.0, poll=0.1, pause=0.01, silence=SILENCE)
+    under_way = Sum(Outage(sites, "shares"), summing(sites, least=4, colluding=0), patience)
+    with pytest.raises(FederationError, match="nobody has paid for it"):
+        under_way.run()
+    assert paid(sites) == set()
