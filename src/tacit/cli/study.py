@@ -35,6 +35,10 @@ def new(
         str | None,
         typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'."),
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose a row is, where persons have several rows."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
     epsilon: Annotated[float, typer.Option(help="Budget epsilon.")] = 1.0,
@@ -83,7 +87,12 @@ def new(
             "give --response, as days:0..30, and --columns, as age:18..100; at a terminal, give "
             "neither, and you are asked"
         )
-    agreed = {"relation": relation, "missing": missing, "holders": tuple(holder or ())}
+    agreed = {
+        "relation": relation,
+        "missing": missing,
+        "holders": tuple(holder or ()),
+        "person": person,
+    }
     text = study_text(name, epsilon, delta, response, columns, formula, typical=typical, **agreed)
     write_whole(out, text)
     typer.echo(

@@ -15,6 +15,9 @@ _OPENING = """\
 # A column may have a label = "Age" and a unit = "years", which summaries and reports show.
 
 """
+_PERSON = """\
+# person = "patient_id"     # the column that says whose a row is, where persons have several rows
+"""
 _SHARE = """\
 # scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on \
 finding typical intervals
@@ -22,6 +25,7 @@ finding typical intervals
 _COMMENTS = {
     "relation": 'or "add-remove": then the number of rows is private too',
     "delta": "well below one over the number of persons",
+    "person": "whose a row is: all rows of a person are protected together",
     "missing": 'a row with a missing value adds nothing; or "impute", "refuse"',
     "range": "public; values outside are clamped",
     "levels": "the first is the reference",
@@ -78,6 +82,7 @@ def study_text(
     return (
         _OPENING
         + _lines(study.model_dump(mode="json", include=_PLAIN))
+        + (_PERSON if study.person is None else "")
         + _SHARE
         + _table("[response]", study.response.model_dump(mode="json"))
         + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
@@ -86,7 +91,9 @@ def study_text(
     )
 
 
-_PLAIN = {"name", "relation", "holders", "epsilon", "delta", "intercept", "missing"}
+_PLAIN = {
+    *("name", "relation", "holders", "epsilon", "delta", "intercept", "missing", "person"),
+}
 
 
 def check_response(response: str) -> dict[str, Any]:
