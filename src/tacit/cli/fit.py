@@ -14,6 +14,7 @@ from tacit.cli.options import (
     Probability,
     TrustedKeys,
     WithoutImplausible,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -133,7 +134,12 @@ def _tell(posterior: "Posterior", collection: "Collection", out: Path, *, as_jso
     """Say what was inferred, from what, and what was left out."""
     overview = posterior.summary()
     if as_json:
-        facts = {"posterior": str(out), "left_out": collection.left_out}
+        facts = {
+            "posterior": str(out),
+            "left_out": collection.left_out,
+            "absent": collection.absent,
+            "unexpected": collection.unexpected,
+        }
         typer.echo(json.dumps(facts | overview.to_dict()))
         return
     count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
@@ -141,6 +147,12 @@ def _tell(posterior: "Posterior", collection: "Collection", out: Path, *, as_jso
     typer.echo(
         f"study {collection.study.name!r}, {count}; response {posterior.asked.response.name!r}\n"
     )
+    for names, state in (
+        (collection.absent, "expected by the study, and missing"),
+        (collection.unexpected, "not expected by the study"),
+    ):
+        if names:
+            typer.echo(wrapped(f"{state}: {', '.join(names)}") + "\n")
     for reason in collection.left_out:
         typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))

@@ -25,6 +25,10 @@ def check(study: "Study") -> None:
         "the names of response and features must all differ",
     )
     _check_person(study)
+    must(
+        len(set(study.holders)) == len(study.holders),
+        "holders: each is named once",
+    )
     if study.terms:
         _check_terms(study)
     width = study.intercept + sum(product.width for product in study.products)

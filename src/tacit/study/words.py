@@ -40,6 +40,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "stages": stages(study) if study.scales_share is not None else None,
         "visits": visits(study),
         "sum": secure_sum(study) if study.secure_sum is not None else None,
+        "holders": holders(study),
         "guarantee": guarantee(study),
     }
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
@@ -66,6 +67,13 @@ def responses(study: Study) -> str:
         f"{number} "
         f"studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
     )
+
+
+def holders(study: Study) -> str | None:
+    """Who is expected to publish, where the study says so."""
+    if not study.holders:
+        return None
+    return f"{len(study.holders)} are expected: {', '.join(study.holders)}"
 
 
 def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:

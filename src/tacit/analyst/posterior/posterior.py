@@ -346,7 +346,7 @@ class Posterior:
         rows = "" if self.rows is None else f", {self.rows:,.0f} {counted}"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.model.response.modelled}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:
