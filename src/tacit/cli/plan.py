@@ -61,7 +61,7 @@ Fill = Annotated[
         min=0.01,
         max=1,
         help="Guess: share of their (typical) ranges that features fill. "
-        "[default: about half of a range, all of a typical one, and a band]",
+        "[default: three quarters of a range, all of a typical one, and a band]",
     ),
 ]
 Spread = Annotated[
@@ -110,7 +110,7 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = _holders(agreement, rows, rows_per_person)
+    holders = _persons(agreement, rows, rows_per_person)
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
@@ -138,8 +138,8 @@ def plan(
         typer.echo(f"\n{picture}: the same as a picture")
 
 
-def _holders(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
-    """What each holder counts: rows, or persons in a study with a person."""
+def _persons(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
+    """Each holder's number of persons: as asked for, or as the study plans it."""
     from tacit.plan import persons_of
 
     if rows is not None:
@@ -179,7 +179,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
 
 def _guessed(guess: "Guess", study: "Study") -> list[str]:
     """What the table below rests on."""
-    filled = "about half of their ranges, or all of their typical intervals"
+    filled = "three quarters of their ranges, or all of their typical intervals"
     if guess.fill is not None:
         filled = f"{guess.fill:g} of their (typical) ranges"
     lines = [
@@ -187,7 +187,7 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
         f"guessed: R² {guess.r_squared:g}, and that features fill {filled}",
     ]
     if guess.fill is None:
-        lines.append("         (between: all of them, and a quarter)")
+        lines.append("         (between: all of them, and a quarter with responses spread wider)")
     if guess.spread is not None:
         lines.append(f"         and that slopes differ between holders with sd {guess.spread:g}")
     if guess.family is not None:

@@ -22,9 +22,10 @@ from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation
-from tacit.records import Name, Record, at_most, explain
+from tacit.records import Name, Record, at_most
 from tacit.study.afford import affordable_radius
 from tacit.study.columns import Feature, Response
+from tacit.study.complaints import explain_study
 from tacit.study.form import (
     LARGEST_ENTRY,
     MOST_ENTRY,
@@ -43,6 +44,7 @@ from tacit.study.terms import Product, Term, products_of
 from tacit.study.visits import MOST_VISITS
 
 INTERCEPT = "(intercept)"
+MOST_HOLDERS = 10_000
 Missing = Literal["drop", "impute", "refuse"]
 MissingPerson = Literal["refuse", "alone"]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -69,10 +71,16 @@ class Study(Record):
     ] = ()
     release: ReleaseForm = ReleaseForm()
     planned_rows: PlannedRows = ()
+    holders: Annotated[
+        tuple[Name, ...], Field(strict=False, max_length=MOST_HOLDERS), at_most(MOST_HOLDERS)
+    ] = ()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
     visits: Annotated[int, Field(ge=1, le=MOST_VISITS)] | None = None
+    responses: Annotated[
+        tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -81,7 +89,7 @@ class Study(Record):
 
     def __repr__(self) -> str:
         return (
-            f"Study({self.name!r}: {self.response.label} by {self.d} columns, "
+            f"Study({self.name!r}: {self.response.modelled} by {self.d} columns, "
             f"epsilon = {self.epsilon:g} at delta = {self.delta:g}, {self.hash[:15]}…)"
         )
 
@@ -92,7 +100,7 @@ class Study(Record):
         return facts_table(
             f"Study {self.name}",
             {
-                "response": f"{self.response.label}, {self.response.range}",
+                "response": f"{self.response.modelled}, {self.response.range}",
                 "columns": ", ".join(self.columns),
                 "guarantee": f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.relation}",
                 "missing": self.missing,
@@ -173,8 +181,11 @@ class Study(Record):
         """R: longer rows are shrunk to it.
 
         Default: what planned rows can afford or, where none are planned, a share of the usual row,
-        and 1 at least with an intercept.
+        and 1 at least with an intercept. A study of several responses shrinks none: a row must not
+        count by its response.
         """
+        if self.responses:
+            return self.longest_row
         radius = self.release.row_radius
         if radius is None and self.planned_rows:
             radius = affordable_radius(self)
@@ -356,8 +367,12 @@ class Study(Record):
             del document["secure_sum"]
         if not self.planned_rows:
             del document["planned_rows"]
+        if not self.holders:
+            del document["holders"]
         if self.visit_count == 1:
             del document["visits"]
+        if not self.responses:
+            del document["responses"]
         if self.person is None:
             del document["person"]
             del document["missing_person"]
@@ -383,7 +398,7 @@ class Study(Record):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise StudyError(explain(error)) from None
+            raise StudyError(explain_study(error, document)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Self:

@@ -73,14 +73,20 @@ class Posterior:
     source: Source | None = None  # what it was inferred from, where that was kept
     family: Family | None = None  # None for a straight line; else coefficients are a map of θ
 
+    @property
+    def asked(self) -> Study:
+        """The study whose terms and response were asked for: all of it, or a sub-model's."""
+        return self.study if self.question is None else self.question
+
     @cached_property
     def model(self) -> Study:
         """The study whose response and columns this posterior speaks of.
 
         Of a family the response is on the scale of the coefficients, such as log-odds.
         """
-        asked = self.study if self.question is None else self.question
-        return asked if self.family is None else on_link_scale(asked, self.family.link)
+        if self.family is None:
+            return self.asked
+        return on_link_scale(self.asked, self.family.link)
 
     @cached_property
     def _units(self) -> dict[str, Units]:
@@ -340,7 +346,7 @@ class Posterior:
         rows = "" if self.rows is None else f", {self.rows:,.0f} {counted}"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.model.response.modelled}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:
