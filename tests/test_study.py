@@ -15,6 +15,8 @@ from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
+from tacit.study.visits import advised
+from tacit.study.words import visits
 
 DOCUMENT = {
     "name": "length-of-stay",
@@ -231,6 +233,8 @@ OTHER_STUDIES = [
     (["features"], DOCUMENT["features"][:2]),
     (["person"], "patient"),
     (["person"], "visit"),
+    (["weight"], {"column": "w", "most": 5.0}),
+    (["weight"], {"column": "w", "most": 6.0}),
     (["responses"], ["days", "age"]),
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
@@ -297,6 +301,18 @@ def test_visits_change_the_hash_and_one_leaves_no_trace():
     assert len(hashes) == 8
     four = Study.from_document(planned | {"visits": 4})
     assert four.resolved().hash == four.hash
+
+
+def test_a_plan_that_carries_visits_is_told_so():
+    few = Study.from_document(DOCUMENT | {"planned_rows": [50]})
+    many = Study.from_document(DOCUMENT | {"planned_rows": [50_000]})
+    shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
+    assert [advised(each) for each in (few, many, shared)] == [1, 6, 3]
+    assert "visits = 6" in visits(many)
+    assert visits(few) is None
+    said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
+    assert "3 to the same rows, all in one message" in said
+    assert "where values lie (15%)" in said
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():

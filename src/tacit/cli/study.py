@@ -34,6 +34,10 @@ def new(
         str | None,
         typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'."),
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose a row is, where persons have several rows."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
     epsilon: Annotated[float, typer.Option(help="Budget epsilon.")] = 1.0,
@@ -58,7 +62,7 @@ def new(
 
     if os.path.lexists(out):
         raise StudyError(f"{str(out)!r} exists already: choose another --out, or remove it")
-    write_whole(out, study_text(name, epsilon, delta, response, columns, formula))
+    write_whole(out, study_text(name, epsilon, delta, response, columns, formula, person))
     typer.echo(
         f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`"
     )

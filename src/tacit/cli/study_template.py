@@ -14,6 +14,9 @@ _OPENING = """\
 # Nothing in it may be read off anybody's data: ranges and levels come from what is publicly known.
 
 """
+_PERSON = """\
+# person = "patient_id"     # the column that says whose a row is, where persons have several rows
+"""
 _SHARE = """\
 # scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on \
 finding typical intervals
@@ -21,6 +24,7 @@ finding typical intervals
 _COMMENTS = {
     "relation": 'or "add-remove": then the number of rows is private too',
     "delta": "well below one over the number of persons",
+    "person": "whose a row is: all rows of a person are protected together",
     "missing": 'a row with a missing value adds nothing; or "impute", "refuse"',
     "range": "public; values outside are clamped",
     "levels": "the first is the reference",
@@ -56,13 +60,14 @@ def study_text(
     response: str,
     columns: list[str],
     formula: str | None = None,
+    person: str | None = None,
 ) -> str:
     """A study file from column descriptions such as age:18..100 and sex:female|male."""
     target = _RANGE.fullmatch(response)
     if target is None:
         raise StudyError(f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}")
     features = [_feature(column) for column in columns]
-    fields = {"name": name, "epsilon": epsilon, "delta": delta}
+    fields = {"name": name, "epsilon": epsilon, "delta": delta, "person": person}
     goal = {"name": target["name"], "range": _interval(target)}
     if formula is None:
         study = Study.from_document(fields | {"response": goal, "features": features})
@@ -75,6 +80,7 @@ def study_text(
     return (
         _OPENING
         + _lines(study.model_dump(mode="json", include=_PLAIN))
+        + (_PERSON if person is None else "")
         + _SHARE
         + _table("[response]", study.response.model_dump(mode="json"))
         + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
@@ -83,7 +89,7 @@ def study_text(
     )
 
 
-_PLAIN = {"name", "relation", "epsilon", "delta", "intercept", "missing"}
+_PLAIN = {"name", "relation", "epsilon", "delta", "intercept", "missing", "person"}
 
 
 def _feature(column: str) -> dict[str, Any]:

@@ -69,6 +69,19 @@ def _check_person(study: "Study") -> None:
         study.person is None or study.release.average == 1,
         "person excludes release.average: a person's rows would be dealt into several groups",
     )
+    if study.weight is not None:
+        must(
+            study.visit_count == 1,
+            "weight excludes further visits, whose questions are for rows that count alike",
+        )
+        must(
+            study.weight.column not in {*study.names, study.person},
+            "weight.column must be a column of its own: not a feature, the response or the person",
+        )
+        must(
+            study.intercept,
+            "weight needs an intercept: how much rows weigh together is read off its entry of X'X",
+        )
 
 
 def _check_terms(study: "Study") -> None:

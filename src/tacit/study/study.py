@@ -35,6 +35,7 @@ from tacit.study.form import (
     PlannedRows,
     ReleaseForm,
     SecureSum,
+    Weight,
     weights_of,
 )
 from tacit.study.rules import MOST_COLUMNS, check
@@ -58,6 +59,7 @@ class Study(Record):
     missing: Missing = "drop"
     person: Name | None = None
     missing_person: MissingPerson = "refuse"
+    weight: Weight | None = None
     response: Response
     features: Annotated[
         tuple[Feature, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
@@ -108,8 +110,10 @@ class Study(Record):
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """All columns of a table that is published: the names, then the person if there is one."""
-        return self.names if self.person is None else (*self.names, self.person)
+        """All columns of a table that is published: the names, the person's and the weight's."""
+        person = () if self.person is None else (self.person,)
+        weight = () if self.weight is None else (self.weight.column,)
+        return (*self.names, *person, *weight)
 
     # The encoded row.
 
@@ -190,10 +194,11 @@ class Study(Record):
         """Whether every row enters at full length.
 
         None is longer than R then, none is left out because a value is missing, and none is one of
-        several of a person's.
+        several of a person's or has a weight.
         """
         long = self.row_radius >= self.longest_row
-        return long and self.missing == "refuse" and self.person is None
+        apart = self.person is None and self.weight is None
+        return long and self.missing == "refuse" and apart
 
     @property
     def response_bound(self) -> float:
@@ -349,8 +354,8 @@ class Study(Record):
             "response_square": self.response_square,
             "count": self.count,
         }
-        # A study without averaging, sums, plans or persons keeps the hash that it had before there
-        # were any.
+        # A study without averaging, sums, plans, persons or weights keeps the hash that it had
+        # before there were any.
         if self.release.average == 1:
             del document["release"]["average"]
         if self.secure_sum is None:
@@ -364,6 +369,8 @@ class Study(Record):
         if self.person is None:
             del document["person"]
             del document["missing_person"]
+        if self.weight is None:
+            del document["weight"]
         return document
 
     def resolved(self) -> Self:

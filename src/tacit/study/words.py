@@ -12,7 +12,7 @@ from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
 from tacit.study.submodel import submodel
-from tacit.study.visits import has_places
+from tacit.study.visits import advised, has_places
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,12 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "rows": shrinking(study),
         "responses": responses(study) if study.responses else None,
         "person": person(study),
+        "weight": None if study.weight is None else weighting(study),
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
-        "visits": visits(study) if study.visit_count > 1 else None,
+        "visits": visits(study),
         "sum": secure_sum(study) if study.secure_sum is not None else None,
         "guarantee": guarantee(study),
     }
@@ -94,8 +95,15 @@ def guarantee(study: Study) -> str:
     )
 
 
-def visits(study: Study) -> str:
-    """What is asked of the same rows, one question after the other, and how that is paid."""
+def visits(study: Study) -> str | None:
+    """What is asked of the same rows, one question after the other, and how that is paid.
+
+    Of one visit only where the planned rows would carry more.
+    """
+    if study.visit_count == 1:
+        many = advised(study)
+        advice = f"1; the planned rows, epsilon and columns suit visits = {many}, which tell more"
+        return advice if many > 1 and study.visits is None else None
     shares = shares_of(study.visit_count)
     asked = ["where values lie"] if has_places(study) else []
     asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
@@ -150,6 +158,11 @@ def unit(study: Study) -> str:
     )
 
 
+def counted(study: Study) -> str:
+    """What n is the number of."""
+    return "rows" if study.person is None else "persons"
+
+
 def person(study: Study) -> str:
     """What a person is, and what its rows count for."""
     if study.person is None:
@@ -164,6 +177,16 @@ def person(study: Study) -> str:
     return (
         f"all rows with the same {study.person!r} are one person, and count together as one row: "
         f"each is divided by the root of their number; {unknown}"
+    )
+
+
+def weighting(study: Study) -> str:
+    """What survey weights do."""
+    if study.weight is None:
+        return ""
+    return (
+        f"a row counts by its {study.weight.column!r}: one of {study.weight.most:g} or more for a "
+        "whole row, any other for so much less"
     )
 
 

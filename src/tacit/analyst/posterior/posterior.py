@@ -131,7 +131,7 @@ class Posterior:
 
     @property
     def rows(self) -> float | None:
-        """Rows behind it, of all holders; None where they are not published."""
+        """Rows, or persons, behind it, of all holders; None where they are not published."""
         counts = [c.n for c in self.contributions]
         known = [n for n in counts if n is not None]
         return sum(known) if counts and len(known) == len(counts) else None
@@ -342,7 +342,8 @@ class Posterior:
     def __repr__(self) -> str:
         holders = len(self.contributions)
         who = "1 holder" if holders == 1 else f"{holders} holders"
-        rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
+        counted = "rows" if self.study.person is None else "persons"
+        rows = "" if self.rows is None else f", {self.rows:,.0f} {counted}"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
             f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"

@@ -24,6 +24,7 @@ from tacit.page.markup import (
     table,
 )
 from tacit.page.numbers import between, listed, number, percent
+from tacit.study import words as explanation
 from tacit.study.transforms import FUNCTIONS
 
 MOST_HEADLINES = 3
@@ -291,10 +292,11 @@ def privacy_part(subject: Subject) -> Html:
         "privacy",
         title,
         paragraph(
-            "Two things blur the picture: the holders have a limited number of rows, "
+            "Two things blur the picture: the holders have a limited number of $counted, "
             "and each added noise to protect them. "
             "Without that noise the intervals above would be $said narrower.",
             said=said,
+            counted=explanation.counted(subject.posterior.study),
         ),
         figure(caption, charts.shares("shares", "Shares of limited data and of privacy", rows)),
     )
