@@ -443,3 +443,17 @@ except tacit.TacitError as error:
         done.stdout
         == "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'\n"
     )
+
+
+def test_visits_make_one_call_more_exact():
+    rng = np.random.default_rng(3)
+    x = rng.normal(50, 5, size=(3000, 2))
+    y = x @ [0.3, -0.2] + rng.normal(0, 1, 3000)
+    told = {"ranges": (0, 200), "response_range": (-100, 100)}
+    one = PrivateBayesianRegression(**told).simulate(x, y, rng)
+    six = PrivateBayesianRegression(**told, visits=6).simulate(x, y, rng)
+    widths = [np.ptp(each.posterior_.interval(0.9)[1]) for each in (one, six)]
+    assert widths[1] < widths[0] / 4
+    assert np.allclose(six.coef_, [0.3, -0.2], atol=0.1)
+    with pytest.raises(StudyError, match="replace-one"):
+        PrivateBayesianRegression(**told, visits=6, relation="add-remove").fit(x, y)

@@ -79,6 +79,31 @@ def read_request(content: RecordDict) -> str:
     return study
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A later visit of a study: its text, and the question that is to be answered (JSON)."""
+
+    study: str
+    question: str
+
+
+def visit_request(visit: Visit) -> RecordDict:
+    """A later visit's request."""
+    return RecordDict({"visit": ConfigRecord({"version": VERSION, **vars(visit)})})
+
+
+def read_visit(content: RecordDict) -> Visit:
+    """The visit that a request asks for."""
+    fields = _fields(content, "visit", {"version": int, "study": str, "question": str})
+    study = str(fields["study"])
+    question = str(fields["question"])
+    if len(study.encode(errors="replace")) > MOST_STUDY_BYTES:
+        raise FederationError(f"visit: a study is at most {MOST_STUDY_BYTES // 2**20} MB long")
+    if len(question.encode(errors="replace")) > MOST_BYTES:
+        raise FederationError(f"visit: a question is at most {MOST_BYTES // 2**20} MB long")
+    return Visit(study=study, question=question)
+
+
 Round = Literal["keys", "shares", "masked", "agree", "unmask"]
 ROUNDS: tuple[Round, ...] = ("keys", "shares", "masked", "agree", "unmask")
 

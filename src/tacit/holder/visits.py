@@ -198,11 +198,16 @@ def stage_of(
         return AloneStage(_opening(study), table)
     if question is None:
         return VisitStage(_opening(study), None)
+    check_question(study, question)
+    return VisitStage(question, earlier_message(study, question, ledger, dataset))
+
+
+def check_question(study: Study, question: Question) -> None:
+    """Refuse a question that is none of this study's."""
     try:
         question.check(study)
     except ValueError as error:
         raise StudyError(f"question: {error}") from None
-    return VisitStage(question, earlier_message(study, question, ledger, dataset))
 
 
 def _opening(study: Study) -> Question | None:

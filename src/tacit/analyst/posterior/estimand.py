@@ -18,6 +18,10 @@ UNKNOWN = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
     "rows longer than {radius:.3g} count for less, how many is not told without an intercept."
 )
+VISITED = (
+    "The coefficients are those of the best {line} for rows of which those far from the rest, and "
+    "residuals beyond a visit's bound, count for less: on average {weight:.2g} of a whole one."
+)
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
     "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
@@ -66,6 +70,9 @@ def _line(posterior: Posterior) -> str:
         words |= {"line": "sum of the terms", "straight": "such a sum"}
     if posterior.family is not None:
         words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
+    if study.visit_count > 1 and posterior.pooled is not None and study.intercept:
+        weight = float(np.clip(posterior.pooled.gram[0, 0] / posterior.pooled.rows, 0.0, 1.0))
+        return _told(posterior, VISITED, words | {"weight": weight})
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:

@@ -8,27 +8,40 @@ and its detail a line in the site's own log.
 import logging
 from pathlib import Path
 
-from tacit.errors import BudgetError, LedgerError, StudyError, TableError, TacitError
+from tacit.errors import (
+    BudgetError,
+    LedgerError,
+    ReleaseError,
+    StudyError,
+    TableError,
+    TacitError,
+)
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.client.sources import TooFewRowsError, table_at
 from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
-from tacit.federation.wire import Answer, Reason, Step
+from tacit.federation.wire import Answer, Reason, Step, Visit
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
+from tacit.holder.visits import check_question, visit_hash
+from tacit.release.question import Question
 from tacit.study import Study
 
 LOG = logging.getLogger("tacit.federation")
 
 
-def answer(asked: str | Step, policy: Policy) -> Answer:
-    """What this site says to a study's text, or to a round of a study's secure sum."""
+def answer(asked: str | Step | Visit, policy: Policy) -> Answer:
+    """What this site says to a study's text, a later visit, or a round of a secure sum."""
+    question = None
     try:
-        study = Study.from_toml(asked.study if isinstance(asked, Step) else asked)
-    except StudyError as error:
+        study = Study.from_toml(asked if isinstance(asked, str) else asked.study)
+        if isinstance(asked, Visit):
+            question = Question.from_json(asked.question)
+            check_question(study, question)
+    except (StudyError, ReleaseError) as error:
         return _refuse(Reason.UNREADABLE, error)
     if isinstance(asked, Step) != (study.secure_sum is not None):
         return _refuse(
@@ -37,7 +50,9 @@ def answer(asked: str | Step, policy: Policy) -> Answer:
     try:
         if objection := policy.objection(study):
             return _refuse(objection, f"study {study.name!r} ({study.hash})")
-        return _sum(study, asked, policy) if isinstance(asked, Step) else _release(study, policy)
+        if isinstance(asked, Step):
+            return _sum(study, asked, policy)
+        return _release(study, policy, question)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
 
@@ -52,9 +67,11 @@ _REASONS: tuple[tuple[type[TacitError], Reason], ...] = (
 )
 
 
-def _release(study: Study, policy: Policy) -> Answer:
+def _release(study: Study, policy: Policy, question: Question | None) -> Answer:
+    """The release; of a later visit under the approval that the study has."""
     ledger = Ledger(policy.ledger)
-    if (stored := ledger.released(policy.dataset, study.hash)) is not None:
+    name = study.hash if question is None else visit_hash(study, question.visit)
+    if (stored := ledger.released(policy.dataset, name)) is not None:
         LOG.info(
             "study %r: the release that was published before is given again, at no cost", study.name
         )
@@ -69,6 +86,7 @@ def _release(study: Study, policy: Policy) -> Answer:
         ledger=ledger,
         dataset=policy.dataset,
         key=policy.key,
+        question=question,
     )
     LOG.info("study %r: published; the charge is in %s", study.name, policy.ledger)
     return Answer("released", release=release.to_json())

@@ -8,7 +8,16 @@ from flwr.clientapp import ClientApp
 from tacit.errors import TacitError
 from tacit.federation.client.answer import answer
 from tacit.federation.client.policy import Policy
-from tacit.federation.wire import Answer, Reason, read_request, read_step, record_of
+from tacit.federation.wire import (
+    Answer,
+    Reason,
+    Step,
+    Visit,
+    read_request,
+    read_step,
+    read_visit,
+    record_of,
+)
 
 LOG = logging.getLogger("tacit.federation")
 
@@ -26,13 +35,18 @@ def release(message: Message, context: Context) -> Message:
     return Message(record_of(content), reply_to=message)
 
 
+def _asked(message: Message) -> str | Step | Visit:
+    """A study's text, a later visit of one, or a round of its secure sum."""
+    if "step" in message.content:
+        return read_step(message.content)
+    if "visit" in message.content:
+        return read_visit(message.content)
+    return read_request(message.content)
+
+
 def _answer(message: Message, context: Context) -> Answer:
     try:
-        asked = (
-            read_step(message.content)
-            if "step" in message.content
-            else read_request(message.content)
-        )
+        asked = _asked(message)
     except TacitError as error:
         LOG.warning("refused: %s", error)
         return Answer("refused", Reason.UNREADABLE)

@@ -24,12 +24,15 @@ from tacit.federation.flower import run_folder
 from tacit.federation.project import refuse_two_stages
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience, Standing
-from tacit.federation.server.gather import Inquiry, enough, gather
+from tacit.federation.server.gather import Gathered, Inquiry, enough, gather
 from tacit.federation.server.minutes import LOG, Minutes, say_end, unread, write_record
 from tacit.files import read_toml, write_whole
 from tacit.release import Release
 from tacit.release.attestation import attesting
+from tacit.release.places import PlacesRelease
+from tacit.release.question import Question
 from tacit.study import Study
+from tacit.visits.ask import next_question
 
 SILENCE = 30.0
 """Seconds after which a secure sum goes on without a holder that says nothing."""
@@ -161,14 +164,31 @@ def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
 
 
 def _gathered(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
-    """Each holder's release."""
+    """Each holder's release; of a study of several visits its latest message."""
+    study = order.inquiry.study
+    latest = {each.holder: each for each in _visited(grid, order, minutes, None)}
+    if study.visit_count > 1 and len(study.planned_rows) > 1:
+        for _ in range(study.visit_count - 1):
+            question = next_question(study, list(latest.values()))
+            question.save(order.out / f"question{question.visit}.json")
+            answers = _visited(grid, order, minutes, question)
+            if isinstance(next(iter(latest.values())), PlacesRelease):
+                latest = {}  # who gave no first answer has nothing that a fit could use
+            latest |= {each.holder: each for each in answers}
+    return [each for each in latest.values() if isinstance(each, Release)]
 
-    def tell(standing: Standing[Release]) -> None:
+
+def _visited(
+    grid: Grid, order: Order, minutes: Minutes, question: Question | None
+) -> list[Gathered]:
+    """What holders say at one visit."""
+
+    def tell(standing: Standing[Gathered]) -> None:
         if standing.document is not None:
             minutes.holders[standing.node] = standing.document.holder
         minutes.tell(standing)
 
-    standings = gather(grid, order.inquiry, tell)
+    standings = gather(grid, order.inquiry, tell, question)
     minutes.take(standings)
     for standing in standings:
         if standing.document is not None:

@@ -8,10 +8,16 @@ from flwr.serverapp import Grid
 from tacit.analyst.collection import check_together
 from tacit.errors import FederationError
 from tacit.federation.server.ask import Patience, Question, Standing, ask
-from tacit.federation.wire import request_of
+from tacit.federation.wire import Visit, request_of, visit_request
 from tacit.release import Release
+from tacit.release.places import PlacesRelease
+from tacit.release.question import Question as VisitQuestion
 from tacit.study import Study
 from tacit.study.toml import study_toml
+from tacit.study.visits import has_places
+
+Gathered = PlacesRelease | Release
+"""What a holder publishes at a visit."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,25 @@ class Inquiry:
 def gather(
     grid: Grid,
     inquiry: Inquiry,
-    on_change: Callable[[Standing[Release]], None] = lambda _standing: None,
-) -> list[Standing[Release]]:
-    """Where every node stands in the end; whether that is `enough`, the caller must ask."""
-    request = request_of(study_toml(inquiry.study))
-    held: list[Release] = []
+    on_change: Callable[[Standing[Gathered]], None] = lambda _standing: None,
+    asked: VisitQuestion | None = None,
+) -> list[Standing[Gathered]]:
+    """Where every node stands in the end; whether that is `enough`, the caller must ask.
 
-    def accept(_node: int, text: str) -> Release:
-        release = Release.from_json(text)
+    `asked` is the question of a later visit; without one it is the study itself.
+    """
+    study = inquiry.study
+    text_of_study = study_toml(study)
+    request = (
+        request_of(text_of_study)
+        if asked is None
+        else visit_request(Visit(study=text_of_study, question=asked.to_json()))
+    )
+    places = asked is None and has_places(study) and len(study.planned_rows) > 1
+    held: list[Gathered] = []
+
+    def accept(_node: int, text: str) -> Gathered:
+        release = PlacesRelease.from_json(text) if places else Release.from_json(text)
         _check(release, inquiry, held)
         held.append(release)
         return release
@@ -75,7 +92,7 @@ def gather(
     return ask(grid, question, on_change)
 
 
-def _check(release: Release, inquiry: Inquiry, held: list[Release]) -> None:
+def _check(release: Gathered, inquiry: Inquiry, held: list[Gathered]) -> None:
     """Refuse a release of another study, of another holder, or unfit to be used with the others."""
     if release.study_hash != inquiry.study.hash:
         raise FederationError("release: it is of another study than was asked for")
@@ -83,7 +100,7 @@ def _check(release: Release, inquiry: Inquiry, held: list[Release]) -> None:
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
 
 
-def enough(standings: list[Standing[Release]], inquiry: Inquiry) -> list[Release]:
+def enough(standings: list[Standing[Gathered]], inquiry: Inquiry) -> list[Gathered]:
     """The releases that came; raises where fewer than `least` holders published, and says why."""
     releases = [standing.document for standing in standings if standing.document is not None]
     if len(releases) < inquiry.least:
