@@ -86,8 +86,9 @@ def imports_of(path):
 
 def parts_of(names):
     """Which parts of the package these modules belong to; a name of `tacit` belongs to its home."""
-    homes = [tacit._HOMES.get(name.removeprefix("tacit."), name) for name in names]
-    return {home.split(".")[1] for home in homes if home.startswith("tacit.")}
+    own = [name for name in names if name.startswith("tacit.")]
+    homes = [tacit._HOMES.get(name.removeprefix("tacit."), name) for name in own]
+    return {home.split(".")[1] for home in homes}
 
 
 def relative(path):

@@ -1,8 +1,8 @@
 """Plan: how wide intervals will be, from public quantities and a guess, before anybody publishes.
 
-Rows are imagined normal within the study's public domain: features fill about half of their public
-ranges, or all of their typical intervals, and overlap the more the more there are, as on public
-tables; the response has the guessed R². Their statistics go through the real encoder and the
+Rows are imagined normal within the study's public domain: features fill three quarters of their
+public ranges, or all of their typical intervals, and overlap the more the more there are, as on
+public tables; the response has the guessed R². Their statistics go through the real encoder and the
 default method, with the noise that each ε would bring and without any. It is a forecast: features
 that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
 said of how much they fill, a band is given beside it.
@@ -34,12 +34,13 @@ Array = NDArray[np.float64]
 
 IMAGINED_ROWS = 20_000
 PROBABILITY = 0.9
-FILL = 0.55
+FILL = 0.75
 """Share of its public range that a feature is expected to fill."""
-BAND = (1.0, 0.25)
-"""Fills between which it may be: the band of widths where nothing is said of it."""
-OVERLAP = 0.8
-"""What p numeric features are expected to leave each other, times √p."""
+BAND = ((1.0, 0.22), (0.25, 0.35))
+"""Fills and responses' sds between which it may be: the band where nothing is said of the fill."""
+OVERLAP = 1.2
+"""What p numeric features are expected to leave each other, times p to the power below."""
+CROWDING = 1.25
 MOST_EPSILON = 20.0
 """Largest ε that is looked at: beyond it little is promised."""
 MOST_EXTREME = 1e-6
@@ -61,8 +62,8 @@ class Guess:
 
     r_squared: float = 0.5
     fill: float | None = None  # None: FILL of a range, and all of a typical interval
-    correlation: float | None = None  # None: 1 − 0.8/√p of p numeric features
-    response_sd: float = 0.35
+    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features
+    response_sd: float = 0.22
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
     family: FamilyName | None = None  # None: a straight line
     rate: float | None = None  # mean response of a family; None: a fifth of its range
@@ -82,7 +83,7 @@ class Guess:
         if self.correlation is not None:
             return self.correlation
         numeric = sum(feature.range is not None for feature in study.features)
-        return max(0.0, 1 - OVERLAP / math.sqrt(max(numeric, 1)))
+        return max(0.0, 1 - OVERLAP / max(numeric, 1) ** CROWDING)
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,10 @@ class Forecast:
     """Expected widths of 90 % intervals at one ε, and the share of their variance that is noise.
 
     `widths` are in the user's units, and lie between `narrow` and `wide` if features fill between
-    all and a quarter of their intervals; both are `widths` where the guess says how much they
-    fill. `verdict` is what `fit` would say of such releases. Widths by encoded column,
-    `scaled_widths` and what sampling alone would leave of them, are for a numeric feature in units
-    of the response's whole range over the feature's whole range.
+    all and a quarter of their intervals, and responses spread up to a third of theirs; both are
+    `widths` where the guess says how much features fill. `verdict` is what `fit` would say of such
+    releases. Widths by encoded column, `scaled_widths` and what sampling alone would leave of them,
+    are for a numeric feature in units of the response's whole range over the feature's.
     """
 
     epsilon: float
@@ -107,10 +108,23 @@ class Forecast:
     verdict: str
 
 
+def persons_of(study: Study, rows: list[int], rows_per_person: float) -> list[int]:
+    """How many persons, or rows where the study has no person, holders with so many rows count."""
+    if rows_per_person == 1:
+        return rows
+    if study.person is None:
+        raise StudyError(
+            "rows_per_person is for a study with a person: name the column that says whose a row is"
+        )
+    if not 1 < rows_per_person < math.inf:
+        raise StudyError(f"rows_per_person must be at least 1, such as 4; got {rows_per_person:g}")
+    return [max(1, round(count / rows_per_person)) for count in rows]
+
+
 def forecast(
     study: Study, rows: list[int], epsilons: list[float], guess: Guess | None = None
 ) -> list[Forecast]:
-    """Forecast the intervals for holders with the given numbers of rows, at each ε."""
+    """Forecast the intervals for holders with the given numbers of rows, or persons, at each ε."""
     if not rows or min(rows) < 1:
         raise StudyError("rows must list each holder's number of rows, such as 12000,8000,5000")
     agreed = study.secure_sum
@@ -137,8 +151,9 @@ def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Fo
     bare = widths(sampling, PROBABILITY, "user")
     ends = [noisy]
     if guess.fill is None:
-        for fill in BAND:
-            private, _ = _posteriors(study, rows, epsilon, replace(guess, fill=fill))
+        for fill, sd in BAND:
+            end = replace(guess, fill=fill, response_sd=max(guess.response_sd, sd))
+            private, _ = _posteriors(study, rows, epsilon, end)
             ends.append(widths(private, PROBABILITY, "user"))
     outcome = central.outcome
     return Forecast(
@@ -268,8 +283,10 @@ def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
     rng = np.random.default_rng(0)
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
-    batches = table_of(table, study).batches()
-    return statistics_of(study, batches, order=rng.permutation).floats() / IMAGINED_ROWS
+    # A person adds what one row does, and the heaviest row what each does without weights.
+    rows = study.model_copy(update={"person": None, "missing_person": "refuse", "weight": None})
+    batches = table_of(table, rows).batches()
+    return statistics_of(rows, batches, order=rng.permutation).floats() / IMAGINED_ROWS
 
 
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:

@@ -42,7 +42,7 @@ def outcome(league, fixed, *, least_squares=0.9, epsilon=1.0, table="a", setting
 
 
 def test_ranks_count_those_that_are_ahead(league):
-    name = league.OURS[0].name
+    name = league.OWN[0]
     one = outcome(league, {name: 0.5, "b": 0.7, "c": 0.5, "d": -3.0})
     assert [one.rank(key) for key in (name, "b", "c", "d")] == [2, 1, 2, 4]
     assert one.best_other() == ("b", 0.7)
@@ -56,7 +56,7 @@ def test_means_have_a_floor(league):
 def test_where_we_lose_is_listed_and_counted(league, monkeypatch, ours, near):
     monkeypatch.setattr("sys.argv", ["league.py"])
     bench = league.Bench("", quick="")
-    outcomes = [outcome(league, {league.OURS[0].name: ours, "b": 0.7})]
+    outcomes = [outcome(league, {league.OWN[0]: ours, "b": 0.7})]
     league.report_losses(bench, outcomes)
     assert len(bench.tables["lost"].rows) == (0 if ours >= 0.7 else 1)
     assert f"({near})" in bench.said[0]
@@ -67,7 +67,7 @@ def test_where_we_lose_is_listed_and_counted(league, monkeypatch, ours, near):
 def test_an_r_squared_below_zero_is_a_bar_missed(league, monkeypatch):
     monkeypatch.setattr("sys.argv", ["league.py"])
     bench = league.Bench("", quick="")
-    league.report_losses(bench, [outcome(league, {league.OURS[0].name: -0.03, "b": -1.0})])
+    league.report_losses(bench, [outcome(league, {league.OWN[0]: -0.03, "b": -1.0})])
     assert [bar["met"] for bar in bench.bars] == [True, False]
 
 

@@ -61,7 +61,7 @@ Fill = Annotated[
         min=0.01,
         max=1,
         help="Guess: share of their (typical) ranges that features fill. "
-        "[default: about half of a range, all of a typical one, and a band]",
+        "[default: three quarters of a range, all of a typical one, and a band]",
     ),
 ]
 Spread = Annotated[
@@ -71,6 +71,12 @@ Spread = Annotated[
         max=1,
         help="Guess: sd of every slope between holders, as a share of response range over "
         "feature range. [default: holders are alike]",
+    ),
+]
+PerPerson = Annotated[
+    float,
+    typer.Option(
+        help="Rows that a person has on average, in a study with a person: so many count as one."
     ),
 ]
 Picture = Annotated[
@@ -87,6 +93,7 @@ def plan(
     r_squared: Explained = None,
     fill: Fill = None,
     spread: Spread = None,
+    rows_per_person: PerPerson = 1.0,
     family: Family = None,
     rate: Rate = None,
     picture: Picture = None,
@@ -103,9 +110,7 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = list(agreement.planned_rows)
-    if rows is not None:
-        holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+    holders = _persons(agreement, rows, rows_per_person)
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
@@ -131,6 +136,20 @@ def plan(
         typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
+
+
+def _persons(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
+    """Each holder's number of persons: as asked for, or as the study plans it."""
+    from tacit.plan import persons_of
+
+    if rows is not None:
+        counts = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+        return persons_of(study, counts, rows_per_person)
+    if rows_per_person != 1:
+        raise StudyError(
+            "--rows-per-person goes with --rows: planned_rows of a study with a person are persons"
+        )
+    return list(study.planned_rows)
 
 
 def _numbers(text: str, option: str, example: str) -> list[float]:
@@ -160,7 +179,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
 
 def _guessed(guess: "Guess", study: "Study") -> list[str]:
     """What the table below rests on."""
-    filled = "about half of their ranges, or all of their typical intervals"
+    filled = "three quarters of their ranges, or all of their typical intervals"
     if guess.fill is not None:
         filled = f"{guess.fill:g} of their (typical) ranges"
     lines = [
@@ -168,7 +187,7 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
         f"guessed: R² {guess.r_squared:g}, and that features fill {filled}",
     ]
     if guess.fill is None:
-        lines.append("         (between: all of them, and a quarter)")
+        lines.append("         (between: all of them, and a quarter with responses spread wider)")
     if guess.spread is not None:
         lines.append(f"         and that slopes differ between holders with sd {guess.spread:g}")
     if guess.family is not None:

@@ -104,7 +104,7 @@ def compare(*posteriors: Posterior) -> Comparison:
     first = posteriors[0]
     _check_same(posteriors)
     held = {name for posterior in posteriors for name in term_names(posterior.model)}
-    whole = of_terms(first.study, held)
+    whole = of_terms(first.study, held, first.asked.response)
     models = named_models(whole.study, [term_names(posterior.model) for posterior in posteriors])
     return _weighed(first, models, whole.places)
 
@@ -112,7 +112,7 @@ def compare(*posteriors: Posterior) -> Comparison:
 def select(posterior: Posterior, inclusion: float = 0.5) -> Comparison:
     """Weigh all sub-models of a posterior's model; a term is in with this probability before."""
     _check_same((posterior,))
-    whole = of_terms(posterior.study, term_names(posterior.model))
+    whole = of_terms(posterior.study, term_names(posterior.model), posterior.asked.response)
     return _weighed(posterior, all_models(whole.study, inclusion), whole.places)
 
 
@@ -132,9 +132,14 @@ def _check_same(posteriors: tuple[Posterior, ...]) -> None:
             )
         if posterior.source.holders == "separate":
             raise PosteriorError("models are compared over all holders together, not separate ones")
-        if posterior.study.hash != first.study.hash or _releases(posterior) != _releases(first):
+        if (
+            posterior.study.hash != first.study.hash
+            or _releases(posterior) != _releases(first)
+            or posterior.asked.response != first.asked.response
+        ):
             raise PosteriorError(
-                "models can be compared only where they are fitted to the same releases"
+                "models can be compared only where they are fitted to the same releases, and "
+                "explain the same response"
             )
 
 
