@@ -16,8 +16,7 @@ Loss: share of what logistic regression on the same rows gains in log-loss over 
 is lost, on fresh rows, at ε = 1. Bias: mean of β̂'Vβ/β'Vβ − 1 over runs at ε = 100, V the
 covariance of features; and the largest mean error of a slope over the root mean square of slopes.
 Coverage: share of slopes whose 90 % interval holds the truth, that is of odds ratios. Times: a fit
-at d = 20 with ten holders. Table: a public table of numbers, response last and thresholded at its
-median, against logistic regression without privacy and, given a Python that has it, diffprivlib's.
+at d = 20 with ten holders. A public table: `families_table.py`.
 
 Bars (--check): at ε = 1, J = 1 and rates of 20 to 80 % at most 0.5 % lost on `normal` and 1.5 % on
 `skewed`, `binary` and `mixed`; slopes within 3 % at ε = 100; coverage of every cell 87 to 93 % for
@@ -25,20 +24,15 @@ rates of 5 to 95 %, of probit and Poisson too (missed when its 99 % limits leave
 cell in a hundred that is at the band's edge); a fit under a second of one core's time.
 
     python benchmarks/families.py [--quick] [--check] [--runs 1.0] [--processes 1]
-        [--data TABLE.csv.gz] [--diffprivlib PYTHON]
 """
 
 import itertools
-import json
 import math
-import subprocess
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 from frame import Bench
@@ -196,7 +190,7 @@ def regression(link: Link, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         slope = link.slope(eta)
         weight = slope / np.maximum(link.variance(mean), 1e-12)
         information = (x * (weight * slope)[:, None]).T @ x
-        step = np.linalg.solve(information, x.T @ (weight * (y - mean)))
+        step = np.linalg.lstsq(information, x.T @ (weight * (y - mean)))[0]
         beta = beta + step
         if np.abs(step).max() < 1e-8:
             break
@@ -320,87 +314,13 @@ def timed(bench: Bench) -> None:
     bench.bar("releases and fit at d = 20, J = 10 under a second", met=min(seconds) < MOST_SECONDS)
 
 
-# A public table.
-
-RIVAL = """
-import json, sys, warnings
-import numpy as np
-from diffprivlib.models import LogisticRegression
-warnings.simplefilter("ignore")
-data = np.load(sys.argv[1])
-norm = float(np.sqrt((data["x"] ** 2).sum(axis=1)).max())
-seed = int(sys.argv[3])
-model = LogisticRegression(epsilon=float(sys.argv[2]), data_norm=norm, random_state=seed)
-model.fit(data["x"], data["y"])
-print(json.dumps(model.predict_proba(data["new"])[:, 1].tolist()))
-"""
-
-
-def rival(python: str, epsilon: float, run_number: int, **arrays: np.ndarray) -> np.ndarray:
-    """Probabilities by diffprivlib's logistic regression, in a Python of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.npz"
-        np.savez(path, **arrays)  # type: ignore[arg-type]
-        words = [python, "-c", RIVAL, str(path), str(epsilon), str(run_number)]
-        done = subprocess.run(words, check=True, capture_output=True, text=True)
-    return np.array(json.loads(done.stdout))
-
-
-def public(bench: Bench, path: Path, runs: int, python: str | None) -> None:
-    """Log-loss on the last fifth of a public table whose response is above its median or not."""
-    numbers = np.loadtxt(path, delimiter=",")
-    numbers = numbers[:, [k for k in range(numbers.shape[1]) if np.ptp(numbers[:, k]) > 0]]
-    y = (numbers[:, -1] > np.median(numbers[:, -1])) * 1.0
-    x = 2 * (numbers[:, :-1] - numbers.min(axis=0)[:-1]) / np.ptp(numbers, axis=0)[:-1] - 1
-    cut = len(x) * 4 // 5
-    ones = np.ones((len(x), 1))
-    link = LINKS["logistic"]
-    exact = regression(link, np.hstack([ones, x])[:cut], y[:cut])
-    bounds = {"not private": loss(link, y[cut:], link.mean(np.hstack([ones, x])[cut:] @ exact))}
-    base = loss(link, y[cut:], np.full(len(y) - cut, y[:cut].mean()))
-    table = bench.table("public", {"table": "<14", "ε": "g", "loss": ".4f", "% lost": ".1f"})
-    names = [f"x{k}" for k in range(x.shape[1])]
-    for epsilon in (0.3, 1.0, 3.0, 10.0):
-        study = Study.from_document(
-            {
-                "name": path.stem,
-                "epsilon": epsilon,
-                "delta": 1e-6,
-                "planned_rows": [cut],
-                "response": {"name": "y", "range": [0, 1]},
-                "features": [{"name": name, "range": [-1, 1]} for name in names],
-            }
-        )
-        told: dict[str, list[float]] = {"tacit": [], "diffprivlib": []}
-        for number in range(runs):
-            rng = np.random.default_rng(number)
-            rows = dict(zip([*names, "y"], np.column_stack([x, y])[:cut].T, strict=True))
-            release = simulate(study, rows, rng, holder="a")
-            posterior = fit(collect([release], allow_simulated=True), family="logistic")
-            means = posterior.predict(dict(zip(names, x[cut:].T, strict=True)))["mean"].to_numpy()
-            told["tacit"].append(loss(link, y[cut:], means))
-            if python is not None:
-                means = rival(python, epsilon, number, x=x[:cut], y=y[:cut], new=x[cut:])
-                told["diffprivlib"].append(loss(link, y[cut:], means))
-        for name, losses in told.items():
-            if losses:
-                middle = float(np.median(losses))
-                share = 100 * (middle - bounds["not private"]) / (base - bounds["not private"])
-                table.row(f"{path.stem.split('.')[0]}, {name}", epsilon, middle, share)
-    bench.say(f"without privacy {bounds['not private']:.4f}, the rate alone {base:.4f}")
-
-
 def main() -> None:
     bench = Bench(__doc__, quick="few runs of rates 5 and 50 %")
     bench.option("--runs", type=float, default=1.0, help="multiplies the runs of every cell")
     bench.option("--processes", type=int, default=1, help="cells are run in so many")
-    bench.option("--data", type=Path, help="a public table: a CSV file, response last")
-    bench.option("--diffprivlib", help="a Python that has diffprivlib, to compare with")
     options = bench.options()
     timed(bench)
-    runs = max(4, round((8 if options.quick else 200) * options.runs))
-    if options.data is not None:
-        public(bench, options.data, 3 if options.quick else 10, options.diffprivlib)
+    runs = max(4, round((4 if options.quick else 200) * options.runs))
     measure(bench, runs, options.processes, quick=options.quick)
     bench.finish()
 

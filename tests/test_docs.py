@@ -3,8 +3,8 @@
 Page by page, in a folder of its own: blocks marked `sh` and `python` are run in the order in which
 they stand; a page's Python shares one namespace, and a `text` block right after a `python` block is
 what that one prints. Blocks of other kinds (`toml`, `console` for what needs other machines) are
-shown, not run. Every page finds `study.toml` and the tables of three hospitals, as `tacit demo`
-makes them: `patients.csv` (north's), `south.csv` and `east.csv`.
+shown, not run. Every page finds `study.toml` and the tables of three hospitals, as `tacit demo
+--tables` makes them: `patients.csv` (north's), `south.csv` and `east.csv`.
 """
 
 import os
@@ -15,11 +15,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
-from tacit.demo.hospitals import write_hospitals
+from tacit.demo.hospitals import write_tables
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -43,12 +41,7 @@ def blocks(page):
 @pytest.fixture(scope="module")
 def hospitals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hospitals")
-    tables = write_hospitals(folder)
-    pyarrow.csv.write_csv(pq.read_table(tables["north"]), folder / "patients.csv")
-    shutil.copy(tables["south"], folder / "south.csv")
-    pyarrow.csv.write_csv(pyarrow.csv.read_csv(tables["east"]), folder / "east.csv")
-    for name in tables:
-        shutil.rmtree(folder / name)
+    write_tables(folder)
     return folder
 
 

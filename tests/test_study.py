@@ -15,6 +15,8 @@ from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
+from tacit.study.visits import advised
+from tacit.study.words import visits
 
 DOCUMENT = {
     "name": "length-of-stay",
@@ -231,6 +233,9 @@ OTHER_STUDIES = [
     (["features"], DOCUMENT["features"][:2]),
     (["person"], "patient"),
     (["person"], "visit"),
+    (["weight"], {"column": "w", "most": 5.0}),
+    (["weight"], {"column": "w", "most": 6.0}),
+    (["responses"], ["days", "age"]),
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
     (["planned_rows"], [1000, 1000]),
@@ -283,7 +288,7 @@ def test_every_field_of_a_study_is_among_those_changed():
     tried = {path[0] for path, _ in OTHER_STUDIES} | {
         ".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"
     }
-    apart = {"release.count", "missing_person", "visits"}
+    apart = {"release.count", "missing_person", "visits", "holders"}
     assert fields - tried == apart, "they are tried apart"
 
 
@@ -296,6 +301,18 @@ def test_visits_change_the_hash_and_one_leaves_no_trace():
     assert len(hashes) == 8
     four = Study.from_document(planned | {"visits": 4})
     assert four.resolved().hash == four.hash
+
+
+def test_a_plan_that_carries_visits_is_told_so():
+    few = Study.from_document(DOCUMENT | {"planned_rows": [50]})
+    many = Study.from_document(DOCUMENT | {"planned_rows": [50_000]})
+    shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
+    assert [advised(each) for each in (few, many, shared)] == [1, 6, 3]
+    assert "visits = 6" in visits(many)
+    assert visits(few) is None
+    said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
+    assert "3 to the same rows, all in one message" in said
+    assert "where values lie (15%)" in said
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():
@@ -323,22 +340,22 @@ WRONG = [
     (["name"], "x" * 201, "name: string should have at most 200 characters"),
     (["name"], "a\nb", "name: must hold no control characters or line breaks"),
     (["name"], "a\x9b31m", "name: must hold no control characters or line breaks"),
-    (["name"], 7, "name: input should be a valid string"),
-    (["relation"], "swap", "relation: input should be 'replace-one' or 'add-remove'"),
-    (["epsilon"], 0, "epsilon: input should be greater than or equal to 0.001"),
-    (["epsilon"], -1.0, "epsilon: input should be greater than or equal to 0.001"),
-    (["epsilon"], 101, "epsilon: input should be less than or equal to 100"),
-    (["epsilon"], math.nan, "epsilon: input should be"),
-    (["epsilon"], math.inf, "epsilon: input should be less than or equal to 100"),
-    (["epsilon"], "1", "epsilon: input should be a valid number"),
-    (["epsilon"], True, "epsilon: input should be a valid number"),
-    (["epsilon"], 10**400, "epsilon: input should be a valid number"),
-    (["delta"], 0.0, "delta: input should be greater than or equal to 0.000000000000001"),
-    (["delta"], 0.2, "delta: input should be less than or equal to 0.1"),
-    (["delta"], math.nan, "delta: input should be"),
-    (["intercept"], 1, "intercept: input should be a valid boolean"),
-    (["missing"], "ignore", "missing: input should be 'drop', 'impute' or 'refuse'"),
-    (["response"], None, "response: input should be"),
+    (["name"], 7, "name: must be text in quotation marks"),
+    (["relation"], "swap", "relation: must be 'replace-one' or 'add-remove'"),
+    (["epsilon"], 0, "epsilon: must be greater than or equal to 0.001"),
+    (["epsilon"], -1.0, "epsilon: must be greater than or equal to 0.001"),
+    (["epsilon"], 101, "epsilon: must be less than or equal to 100"),
+    (["epsilon"], math.nan, "epsilon: must be less than or equal to 100"),
+    (["epsilon"], math.inf, "epsilon: must be less than or equal to 100"),
+    (["epsilon"], "1", "epsilon: must be a number"),
+    (["epsilon"], True, "epsilon: must be a number"),
+    (["epsilon"], 10**400, "epsilon: must be a number"),
+    (["delta"], 0.0, "delta: must be greater than or equal to 0.000000000000001"),
+    (["delta"], 0.2, "delta: must be less than or equal to 0.1"),
+    (["delta"], math.nan, "delta: must be less than or equal to 0.1"),
+    (["intercept"], 1, "intercept: must be true or false"),
+    (["missing"], "ignore", "missing: must be 'drop', 'impute' or 'refuse'"),
+    (["response"], None, "response: must be a table of fields"),
     (["response", "name"], "", "response.name: string should have at least 1 character"),
     (
         ["response", "range"],
@@ -360,14 +377,22 @@ WRONG = [
         [0, 1e-200],
         "response: range must be [low, high] with low clearly below high",
     ),
-    (["response", "range"], [0], "response.range.1: field required"),
+    (["response", "range"], [0], "response.range.entry 2: must be given"),
     (["response", "range"], [0, 1, 2], "response.range: "),
-    (["response", "range"], ["0", "1"], "response.range.0: input should be a valid number"),
-    (["response", "range"], [0, math.inf], "response.range.1: input should be a finite number"),
-    (["response", "range"], [math.nan, 1], "response.range.0: input should be a finite number"),
-    (["response", "range"], [0, 1e200], "response.range.1: input should be less than or equal to"),
-    (["response", "levels"], ["a", "b"], "response.levels: extra inputs are not permitted"),
-    (["features"], "age", "features: input should be a list"),
+    (["response", "range"], ["0", "1"], "response.range.entry 1: must be a number"),
+    (["response", "range"], [0, math.inf], "response.range.entry 2: must be a finite number"),
+    (["response", "range"], [math.nan, 1], "response.range.entry 1: must be a finite number"),
+    (
+        ["response", "range"],
+        [0, 1e200],
+        "response.range.entry 2: must be less than or equal to 100000",
+    ),
+    (
+        ["response", "levels"],
+        ["a", "b"],
+        "response.levels: no such field in response; those are name, ",
+    ),
+    (["features"], "age", "features: must be a list"),
     (
         ["features", 0, "name"],
         "days",
@@ -381,99 +406,111 @@ WRONG = [
     (
         ["features", 0, "name"],
         "sex[male]",
-        "the document: two encoded columns share a name: rename a feature or level",
+        "the document: two encoded columns share a name: rename a fea",
     ),
     (
         ["features", 0, "name"],
         "(intercept)",
-        "the document: two encoded columns share a name: rename a feature or level",
+        "the document: two encoded columns share a name: rename a fea",
     ),
     (
         ["features", 0, "levels"],
         ["a", "b"],
-        "features.0: give exactly one of range (numeric) and levels (categorical)",
+        "feature 'age': give exactly one of range (numeric) and level",
     ),
     (
         ["features", 0],
         {"name": "age"},
-        "features.0: give exactly one of range (numeric) and levels (categorical)",
+        "feature 'age': give exactly one of range (numeric) and level",
     ),
-    (["features", 0, "other"], "x", "features.0: other goes with levels"),
+    (["features", 0, "other"], "x", "feature 'age': other goes with levels"),
     (
         ["features", 0, "range"],
         [100, 18],
-        "features.0: range must be [low, high] with low clearly below high",
+        "feature 'age': range must be [low, high] with low clearly below high",
     ),
-    (["features", 0, "unit"], "years", "features.0.unit: extra inputs are not permitted"),
+    (
+        ["features", 0, "kind"],
+        "years",
+        "feature 'age': kind: no such field in a feature; those are n",
+    ),
     (
         ["features", 1, "levels"],
         ["one"],
-        "features.1: levels must be at least two different names (other counts as one)",
+        "feature 'sex': levels must be at least two different names (",
     ),
     (
         ["features", 1, "levels"],
         ["a", "b", "a"],
-        "features.1: levels must be at least two different names (other counts as one)",
+        "feature 'sex': levels must be at least two different names (",
     ),
     (
         ["features", 1, "levels"],
         [],
-        "features.1: levels must be at least two different names (other counts as one)",
+        "feature 'sex': levels must be at least two different names (",
     ),
-    (["features", 1, "levels"], "female", "features.1.levels: input should be a list"),
-    (["features", 1, "levels"], [0, 1], "features.1.levels.0: input should be a valid string"),
+    (["features", 1, "levels"], "female", "feature 'sex': levels: must be a list"),
+    (
+        ["features", 1, "levels"],
+        [0, 1],
+        "feature 'sex': levels.entry 1: must be text in quotation mar",
+    ),
     (
         ["features", 1, "levels"],
         ["", "b"],
-        "features.1.levels.0: string should have at least 1 character",
+        "feature 'sex': levels.entry 1: string should have at least 1",
     ),
-    (["scales_share"], 0, "scales_share: input should be greater than 0"),
-    (["scales_share"], 1, "scales_share: input should be less than 1"),
-    (["scales_share"], "0.1", "scales_share: input should be a valid number"),
+    (["scales_share"], 0, "scales_share: must be greater than 0"),
+    (["scales_share"], 1, "scales_share: must be less than 1"),
+    (["scales_share"], "0.1", "scales_share: must be a number"),
     (["stage_one"], "sha256:0", "stage_one: string should match pattern"),
-    (["release", "noise"], "laplace", "release.noise: input should be 'frobenius' or 'triangular'"),
+    (["release", "noise"], "laplace", "release.noise: must be 'frobenius' or 'triangular'"),
     (
         ["release", "row_radius"],
         0,
-        "release.row_radius: input should be greater than or equal to 0.001",
+        "release.row_radius: must be greater than or equal to 0.001",
     ),
-    (["release", "row_radius"], math.inf, "release.row_radius: input should be a finite number"),
+    (["release", "row_radius"], math.inf, "release.row_radius: must be a finite number"),
     (
         ["release", "row_radius"],
         0.5,
-        "the document: release.row_radius must be at least 1 with an intercept",
+        "the document: release.row_radius must be at least 1 with an ",
     ),
     (
         ["release", "response_bound"],
         0,
-        "release.response_bound: input should be greater than 0.0001",
+        "release.response_bound: must be greater than 0.0001",
     ),
     (
         ["release", "response_bound"],
         1.1,
-        "release.response_bound: input should be less than or equal to 1",
+        "release.response_bound: must be less than or equal to 1",
     ),
-    (["release", "response_bound"], math.nan, "release.response_bound: input should be"),
-    (["release", "response_weight"], 0, "release.response_weight: input should be greater than 0"),
+    (
+        ["release", "response_bound"],
+        math.nan,
+        "release.response_bound: must be less than or equal to 1",
+    ),
+    (["release", "response_weight"], 0, "release.response_weight: must be greater than 0"),
     (
         ["release", "response_weight"],
         1e4,
-        "the document: release.response_weight must lie within a factor 1000 of",
+        "the document: release.response_weight must lie within a fact",
     ),
     (
         ["release", "response_weight"],
         1e-4,
-        "the document: release.response_weight must lie within a factor 1000 of",
+        "the document: release.response_weight must lie within a fact",
     ),
     (
         ["release", "response_square"],
         "yes",
-        "release.response_square: input should be a valid boolean",
+        "release.response_square: must be true or false",
     ),
     (
         ["release", "smallest_eigenvalue"],
         1,
-        "release.smallest_eigenvalue: input should be a valid boolean",
+        "release.smallest_eigenvalue: must be true or false",
     ),
     (
         ["release", "count"],
@@ -483,11 +520,11 @@ WRONG = [
     (
         ["release", "count"],
         "some",
-        "release.count: input should be 'exact', 'noisy', 'withheld' or 'public'",
+        "release.count: must be 'exact', 'noisy', 'withheld' or 'public'",
     ),
-    (["release", "seed"], 7, "release.seed: extra inputs are not permitted"),
-    (["epsilom"], 1.0, "epsilom: extra inputs are not permitted"),
-    (["two\nlines\x1b[31m"], 1.0, r"'two\nlines\x1b[31m': extra inputs are not permitted"),
+    (["release", "seed"], 7, "release.seed: no such field in release"),
+    (["epsilom"], 1.0, "epsilom: no such field in a study; did you mean epsilon?"),
+    (["two\nlines\x1b[31m"], 1.0, "'two\\nlines\\x1b[31m': no such field in a study; those are na"),
 ]
 
 
@@ -500,7 +537,7 @@ def test_each_wrong_field_has_its_own_sentence(path, value, sentence):
 def test_a_missing_field_is_named(field):
     assert (
         refusal({name: value for name, value in DOCUMENT.items() if name != field})
-        == f"{field}: field required"
+        == f"{field}: must be given"
     )
 
 
@@ -534,7 +571,7 @@ def test_no_name_turns_the_direction_of_writing(letter):
     rule = "must hold no control of the direction of writing"
     assert refusal(DOCUMENT | {"name": name}) == f"name: {rule}"
     features = [{"name": name, "range": [0, 1]}]
-    assert refusal(DOCUMENT | {"features": features}) == f"features.0.name: {rule}"
+    assert refusal(DOCUMENT | {"features": features}) == f"feature number 1: name: {rule}"
     assert Study.from_document(DOCUMENT | {"name": "إقامة עברית"})
 
 
@@ -569,7 +606,7 @@ def test_the_number_of_columns_is_bounded():
 def test_what_is_not_toml_is_refused(text):
     sentence = refusal(text)
     assert sentence.startswith("the study is not valid TOML: ") or (
-        text == "" and sentence == "name: field required"
+        text == "" and sentence == "name: must be given"
     )
 
 
@@ -619,5 +656,7 @@ def test_a_study_cannot_be_changed():
 def test_a_misspelt_field_is_named_with_its_file(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(DEMONSTRATION.replace("epsilon =", "epsilom ="), encoding="utf-8")
-    with pytest.raises(StudyError, match=r"study\.toml: epsilom: extra inputs are not permitted"):
+    with pytest.raises(
+        StudyError, match=r"study\.toml: epsilom: no such field in a study; did you mean epsilon\?"
+    ):
         Study.load(path)

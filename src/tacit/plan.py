@@ -83,7 +83,7 @@ class Guess:
         if self.correlation is not None:
             return self.correlation
         numeric = sum(feature.range is not None for feature in study.features)
-        return max(0.0, 1 - OVERLAP / math.pow(max(numeric, 1), CROWDING))
+        return max(0.0, 1 - OVERLAP / float(max(numeric, 1)) ** CROWDING)
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,23 @@ class Forecast:
     verdict: str
 
 
+def persons_of(study: Study, rows: list[int], rows_per_person: float) -> list[int]:
+    """How many persons, or rows where the study has no person, holders with so many rows count."""
+    if rows_per_person == 1:
+        return rows
+    if study.person is None:
+        raise StudyError(
+            "rows_per_person is for a study with a person: name the column that says whose a row is"
+        )
+    if not 1 < rows_per_person < math.inf:
+        raise StudyError(f"rows_per_person must be at least 1, such as 4; got {rows_per_person:g}")
+    return [max(1, round(count / rows_per_person)) for count in rows]
+
+
 def forecast(
     study: Study, rows: list[int], epsilons: list[float], guess: Guess | None = None
 ) -> list[Forecast]:
-    """Forecast the intervals for holders with the given numbers of rows, at each ε."""
+    """Forecast the intervals for holders with the given numbers of rows, or persons, at each ε."""
     if not rows or min(rows) < 1:
         raise StudyError("rows must list each holder's number of rows, such as 12000,8000,5000")
     agreed = study.secure_sum
@@ -270,8 +283,10 @@ def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
     rng = np.random.default_rng(0)
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
-    batches = table_of(table, study).batches()
-    return statistics_of(study, batches, order=rng.permutation).floats() / IMAGINED_ROWS
+    # A person adds what one row does, and the heaviest row what each does without weights.
+    rows = study.model_copy(update={"person": None, "missing_person": "refuse", "weight": None})
+    batches = table_of(table, rows).batches()
+    return statistics_of(rows, batches, order=rng.permutation).floats() / IMAGINED_ROWS
 
 
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:

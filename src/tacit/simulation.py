@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.analyst.evidence import Evidence
 from tacit.holder.charge import Purpose
+from tacit.holder.persons import batches_of
 from tacit.holder.perturb import SEEDED, noisy_steps, privatise
 from tacit.holder.places import PLACES, privatise_places
 from tacit.holder.scales import moments_of, privatise_scales
@@ -20,7 +21,6 @@ from tacit.holder.visits import Message, answer, converse, mapped, read_table
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.release.scales import ScalesRelease
-from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.visits import has_places
 from tacit.visits.ask import next_question
@@ -42,7 +42,7 @@ def simulate(
     if study.visit_count > 1:
         purpose = Purpose(holder, "simulated", epsilon, delta)
         return converse(study, partial(read_table, study, table), purpose, seeded(rng))
-    statistics = statistics_of(study, table_of(table, study).batches(), order=rng.permutation)
+    statistics = statistics_of(study, batches_of(study, table), order=rng.permutation)
     return privatise(study, statistics, Purpose(holder, "simulated", epsilon, delta), seeded(rng))
 
 
@@ -85,7 +85,7 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
 
     Noise is from `rng`; there are no masks and no ledger.
     """
-    parts = [statistics_of(study, table_of(table, study).batches()) for table in tables]
+    parts = [statistics_of(study, batches_of(study, table)) for table in tables]
     mechanism = study.summed(len(parts))
     total = sum(parts[1:], parts[0])
     return Release.of(
@@ -107,7 +107,7 @@ def simulate_scales(
 
     `budget` may hold an epsilon and a delta below those of the study's first stage.
     """
-    sums = moments_of(study, table_of(table, study).batches())
+    sums = moments_of(study, batches_of(study, table))
     return privatise_scales(study, sums, Purpose(holder, "simulated", **budget), seeded(rng))
 
 
@@ -126,7 +126,7 @@ def exact(study: Study, table: object) -> Evidence:
 
     The method `non-private` takes them, and no release holds them.
     """
-    statistics = statistics_of(study, table_of(table, study).batches())
+    statistics = statistics_of(study, batches_of(study, table))
     gram = statistics.floats()
     return Evidence.of(
         study,

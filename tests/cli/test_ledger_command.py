@@ -1,6 +1,11 @@
-"""One account by default, and a ledger that was put back: `cli/ledger.py`, `cli/options.py`."""
+"""One account by default, a ledger that explains itself or was put back, a study by questions.
+
+Covers `cli/ledger.py`, `cli/options.py`, `cli/study_questions.py`, `holder/explanation.py`.
+"""
 
 import shutil
+
+from tacit.study import Study
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -52,3 +57,70 @@ def test_a_gap_must_be_accepted(tacit, house):
     assert code == 2
     assert "not valid JSON" in err
     assert tacit("ledger", "mend", other, "--dataset", "default")[0] == 0
+
+
+def test_the_ledger_explains_how_charges_add_up(tacit):
+    tacit("ledger", "limit", "--dataset", "patients", "--epsilon", "2", "--delta", "1e-6")
+    tacit(*PUBLISH)
+    code, out, _ = tacit("ledger", "explain")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "Spent: 1. Left: 1.673" in words
+    assert "squares of these add up" in words
+    assert max(map(len, out.splitlines())) <= 80
+    assert "squares add up" in tacit("ledger", "show")[1]
+    code, _, err = tacit("ledger", "explain", "--dataset", "other")
+    assert (code, "no data set 'other'" in err) == (2, True)
+
+
+def test_a_near_name_of_a_data_set_is_asked_about(tacit):
+    tacit("ledger", "limit", "--dataset", "patients", "--epsilon", "2", "--delta", "1e-6")
+    code, _, err = tacit(*PUBLISH, "--dataset", "patient")
+    assert code == 2
+    assert "did you mean 'patients'?" in err
+
+
+def test_the_ledger_fits_eighty_columns_without_breaking_words(tacit, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    tacit(*PUBLISH)
+    out = tacit("ledger", "show")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert "length-of-stay" in out
+    assert "stored" in out
+
+
+def test_the_tutorials_tables_are_written_once_and_overwrite_nothing(tacit, house):
+    (house / "study.toml").unlink()
+    code, out, _ = tacit("demo", "--tables")
+    assert code == 0
+    names = {"study.toml", "patients.csv", "south.csv", "east.csv"}
+    assert all((house / name).exists() and name in out for name in names)
+    assert tacit("demo", "--tables")[0] == 0
+    (house / "south.csv").write_text("mine", encoding="utf-8")
+    code, _, err = tacit("demo", "--tables")
+    assert (code, "exists already and is another file" in err) == (2, True)
+    assert (house / "south.csv").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_study_is_written_by_answering_questions(tacit, house, monkeypatch):
+    answers = iter(["days", "days:0..30", "age", "age:18..100", "sex:f|m", "", 2.0, 1e-6])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.prompt", lambda *_words, **_options: next(answers))
+    code, out, _ = tacit("study", "new", "--out", "asked.toml")
+    assert code == 0
+    assert out.count("must be NAME:LOW..HIGH") == 2
+    study = Study.load(house / "asked.toml")
+    assert (study.epsilon, study.columns) == (2.0, ("(intercept)", "age", "sex[m]"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    assert "give --response" in tacit("study", "new", "--out", "other.toml")[2]
+
+
+def test_a_new_study_may_say_more(tacit, house):
+    said = ("--relation", "add-remove", "--missing", "impute", "--typical", "age:30..80")
+    columns = ("--response", "days:0..30", "--columns", "age:18..100", "--holder", "north")
+    assert tacit("study", "new", *columns, *said, "--out", "more.toml")[0] == 0
+    study = Study.load(house / "more.toml")
+    assert (study.relation, study.missing, study.holders) == ("add-remove", "impute", ("north",))
+    assert study.features[0].typical == (30, 80)
+    wrong = tacit("study", "new", *columns, "--typical", "bmi:1..2", "--out", "no.toml")[2]
+    assert "--typical must be" in wrong

@@ -171,6 +171,6 @@ def test_what_does_not_fit_is_refused_in_one_sentence(tacit, tmp_path):
 def test_a_check_of_the_study_names_both_stages(tacit):
     code, out, _ = tacit("study", "check", "study.toml")
     assert code == 0
-    assert "scales at epsilon = 0.2912, statistics at 0.9448" in out
+    assert "scales at epsilon = 0.2912, statistics at 0.9448" in " ".join(out.split())
     stages = json.loads(tacit("study", "check", "study.toml", "--json")[1])["stages"]
     assert stages == dict(zip(("scales", "statistics"), Study.from_toml(STUDY).stages, strict=True))

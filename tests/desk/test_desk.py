@@ -359,6 +359,23 @@ def test_a_table_that_changes_while_it_is_read_is_not_shown(tmp_path, monkeypatc
         Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
 
 
+def test_a_table_that_changes_while_it_is_published_is_not_paid_for(tmp_path, monkeypatch):
+    path = write_table(tmp_path / "stays.csv")
+    source = picked(asked_of([str(path)]))
+    chosen = Chosen(source=source.id, holder="north", dataset="+", new_name="patients")
+    errand = Errand.begin(AGREED, source, chosen, setting_in(tmp_path))
+
+    def meanwhile(*arguments, **terms):
+        rows = path.read_text("utf-8").splitlines()
+        path.write_text("\n".join([*rows[:-2], *exchanged(*rows[-2:])]) + "\n", encoding="utf-8")
+        return publish(*arguments, **terms)
+
+    monkeypatch.setattr(errand_module, "publish", meanwhile)
+    with pytest.raises(DeskError, match="has changed since"):
+        errand.finish(errand.binding)
+    assert accounts(tmp_path) == []
+
+
 def test_a_loud_rehearsal_needs_a_word(officer, tmp_path):
     path = tmp_path / "codes.csv"
     rows = ["age,bmi,sex,admission,days", *["-999,25,female,planned,3"] * 40]

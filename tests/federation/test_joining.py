@@ -16,7 +16,7 @@ from tacit.federation.client.place import Place
 from tacit.federation.client.policy import Policy
 from tacit.federation.invitation import Invitation, Reply
 from tacit.federation.project import Project, write_project
-from tacit.federation.server.opening import admit, certify, dismiss, invitation_of
+from tacit.federation.server.opening import admit, certify, dismiss, front, invitation_of
 from tacit.federation.server.sites import Sites
 from tacit.federation.services import Services
 from tacit.study.toml import study_toml
@@ -141,6 +141,15 @@ def test_who_leaves_keeps_the_proof(joining):
     assert not list(joining.services.folder.glob("*.service"))
     perform(joining.acts())  # and may come back
     assert (joining.folder / "node.key").exists()
+
+
+def test_nginx_is_put_before_the_server_where_there_is_one(project, tmp_path):
+    services = Services(user=False, root=tmp_path / "root")
+    assert "cp " in (front(project, services) or "")
+    (tmp_path / "root/etc/nginx/conf.d").mkdir(parents=True)
+    assert "restart nginx" in (front(project, services) or "")
+    text = (tmp_path / "root/etc/nginx/conf.d/tacit.conf").read_text()
+    assert "location /v1/fleet/" in text
 
 
 def test_services_of_a_user_forbid_only_what_a_user_can(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Studies of persons: each counts as one row does, from every source, in any order, to the bit.
 
-Covers `tacit.holder.persons`, `tacit.holder.division` and what they need of `tacit.rows`.
+Covers `tacit.holder.weighing`, `tacit.holder.persons`, `tacit.holder.division` and what they need of
+`tacit.rows`.
 """
 
 import hashlib
@@ -23,9 +24,8 @@ from tacit.holder.persons import Repeats, Roll, batches_of, counted_alone, repea
 from tacit.holder.publish import publish
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
-from tacit.rows.arrow import ids_of
 from tacit.rows.table import ONE, ROWS, Table
-from tacit.study import Study
+from tacit.study import Study, words
 
 STUDY = agreed(person="patient")
 PLAIN = agreed()
@@ -170,6 +170,25 @@ def test_tables_in_memory_give_the_same_bits():
     assert same(total(dict(zip(rows.column_names, rows.columns, strict=True))), expected)
 
 
+def test_numbers_in_one_file_and_text_in_another_are_the_same_persons(tmp_path):
+    rows = table()
+    halves = [rows.slice(0, 300), rows.slice(300)]
+    kinds = [pa.int32(), pa.string()]
+    for number, (half, kind) in enumerate(zip(halves, kinds, strict=True)):
+        cast = half.set_column(4, "patient", half["patient"].cast(kind))
+        pq.write_table(cast, tmp_path / f"{number}.parquet")
+    assert same(total(str(tmp_path)), total(rows))
+
+
+def test_numbers_of_both_ends_of_64_bits_are_persons():
+    ends = [-(2**63), 2**63 - 1, 0, -1, 1, 2**32, -(2**32)]
+    ids = pa.array(ends * 2)
+    counted = counted_alone(pa.record_batch({"id": ids}), "id")
+    assert counted.column(ROWS).to_pylist() == [2] * 14
+    unsigned = counted_alone(pa.record_batch({"id": pa.array([2**64 - 1, 0], pa.uint64())}), "id")
+    assert unsigned.column(ROWS).to_pylist() == [1, 1]
+
+
 def test_an_array_has_the_person_in_its_last_column():
     frame = table().to_pandas()[["age", "bmi", "days", "patient"]]
     features = [{"name": "age", "range": [18, 100]}, {"name": "bmi", "range": [15, 50]}]
@@ -177,8 +196,10 @@ def test_an_array_has_the_person_in_its_last_column():
     assert same(total(frame.to_numpy(), study), total(frame, study))
 
 
-def test_a_table_that_can_be_read_once_is_refused():
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_a_table_that_can_be_read_once_is_refused(kind):
     rows = table()
+    rows = rows.set_column(4, "patient", rows["patient"].cast(kind))
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
     with pytest.raises(TableError, match="between two readings"):
         total(reader)
@@ -249,17 +270,18 @@ def test_bytes_and_letters_that_are_none_are_ids():
     assert repeats(pa.table({"id": ids}).to_batches(), "id") == Repeats(2, 1, 2)
 
 
-def test_a_roll_grows_with_persons_and_stays_right():
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_roll_grows_with_persons_and_stays_right(whole):
     rng = np.random.default_rng(0)
     ids = np.concatenate([np.arange(150_000), rng.integers(0, 150_000, 100_000)])
     rng.shuffle(ids)
-    roll = Roll()
+    roll = Roll("id", whole=whole)
     pieces = [pa.record_batch({"id": part}) for part in np.array_split(ids, 9)]
     for piece in pieces:
-        roll.add(ids_of(piece, "id"))
+        roll.add(piece)
     assert roll.persons == 150_000
     roll.begin()
-    rows = [roll.counted(piece, "id").column(ROWS).to_numpy() for piece in reversed(pieces)]
+    rows = [roll.counted(piece).column(ROWS).to_numpy() for piece in reversed(pieces)]
     assert np.array_equal(np.concatenate(rows[::-1]), np.bincount(ids)[ids])
     roll.check_whole()
 
@@ -315,3 +337,84 @@ def test_nothing_of_an_id_is_told_when_a_table_is_refused():
 def test_batches_carry_what_was_counted():
     batch = next(iter(batches_of(STUDY, table())))
     assert batch.schema.names[-2:] == [ROWS, ONE]
+
+
+# Weights.
+
+WEIGHTED = agreed(weight={"column": "w", "most": 4.0})
+
+
+def weights(seed=1) -> pa.Table:
+    rows = table(most=1)
+    rng = np.random.default_rng(seed)
+    return rows.append_column("w", pa.array(rng.choice([0.0, 1.0, 2.0, 4.0], len(rows))))
+
+
+def test_a_row_counts_by_its_weight_and_the_heaviest_as_a_whole_row():
+    """With an R that shrinks no row, sums are those of rows times weight over the largest."""
+    study = agreed(weight={"column": "w", "most": 4.0}, release={"row_radius": 10.0})
+    rows = weights()
+    encoder = Encoder(agreed(release={"row_radius": 10.0}))
+    block = np.hstack(list(encoder.blocks(rows.combine_chunks().to_batches()[0]))) / GRID
+    expected = (block * rows["w"].to_numpy() / 4) @ block.T
+    np.testing.assert_allclose(total(rows, study).floats(), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_rows_of_the_largest_weight_or_more_are_rows_without_weights():
+    rows = table(most=1)
+    heavy = rows.append_column("w", pa.array([4.0, 1e300] * (len(rows) // 2)))
+    assert same(total(heavy, WEIGHTED), total(rows, PLAIN))
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), "none", -1.0, 0.0])
+def test_a_row_without_a_weight_adds_nothing(bad):
+    rows = pa.table(table(most=1).slice(0, 1).to_pydict() | {"w": pa.array([bad])})
+    assert total(rows, WEIGHTED).n == 1
+    assert not total(rows, WEIGHTED).gram.any()
+
+
+def test_weights_and_persons_go_together(tmp_path):
+    study = agreed(person="patient", weight={"column": "w", "most": 4.0})
+    rows = table()
+    rows = rows.append_column("w", pa.array(np.random.default_rng(0).uniform(0, 5, len(rows))))
+    expected = total(rows, study)
+    assert expected.n == 200
+    assert same(total(written(rows, tmp_path, "csv"), study), expected)
+    assert same(total(written(rows, tmp_path, "parquet"), study), expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"weight": {"column": "age", "most": 4.0}}, "a column of its own"),
+        ({"weight": {"column": "w", "most": 4.0}, "intercept": False}, "needs an intercept"),
+        ({"weight": {"column": "w", "most": 0.0}}, "greater than 0"),
+    ],
+)
+def test_weights_that_cannot_be(fields, sentence):
+    with pytest.raises(StudyError, match=sentence):
+        agreed(**fields)
+
+
+# Planning, and words.
+
+
+def test_a_plan_counts_persons():
+    from tacit.plan import forecast, persons_of
+
+    assert persons_of(STUDY, [12_000, 8], 4) == [3000, 2]
+    with pytest.raises(StudyError, match="study with a person"):
+        persons_of(PLAIN, [12_000], 4)
+    with pytest.raises(StudyError, match="at least 1"):
+        persons_of(STUDY, [12_000], 0.5)
+    ours, plain = (forecast(study, [3000], [1.0])[0] for study in (STUDY, PLAIN))
+    np.testing.assert_allclose(ours.widths, plain.widths)
+
+
+def test_words_speak_of_persons_where_the_study_does():
+    ours, plain = ({fact.name: fact.sentence for fact in words.facts(s)} for s in (STUDY, PLAIN))
+    assert "all rows of a person together" in ours["guarantee"]
+    assert "number of persons" in ours["count"]
+    assert "a row is taken to be a person" in plain["person"]
+    assert "all rows of every person but one" in " ".join(words.attack(1.0, STUDY))
+    assert words.telling(STUDY)[-1] == "a row without its 'patient'"

@@ -1,7 +1,7 @@
 """A stream: exact batches whatever the pieces, one charge, no batch twice, none lost in silence,
 and a log that agrees with the ledger.
 
-Covers `tacit.holder.stream.publish`, `tacit.holder.stream.ledger`.
+Covers `tacit.holder.stream.partial`, `tacit.holder.stream.publish`, `tacit.holder.stream.ledger`.
 """
 
 import itertools
@@ -25,6 +25,7 @@ from tacit.holder.ledger_file import _SCHEMA
 from tacit.holder.persons import counted_alone
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
+from tacit.holder.stream import partial
 from tacit.holder.stream import publish as streaming
 from tacit.holder.stream.ledger import Batch, Terms, find_stream, record_batch
 from tacit.holder.stream.log import open_log
@@ -177,14 +178,14 @@ def test_what_a_broken_run_took_is_reported_when_the_stream_goes_on(run):
 
 
 def test_rows_taken_are_noted_before_they_are_used(run, monkeypatch):
-    seen, add = [], streaming._Run._add
+    seen, add = [], partial._Sums.add
 
     def looks(self, rows):
         with closing(sqlite3.connect(run.ledger.path)) as database:
             seen.append(database.execute("SELECT taken FROM stream").fetchone()[0])
         add(self, rows)
 
-    monkeypatch.setattr(streaming._Run, "_add", looks)
+    monkeypatch.setattr(partial._Sums, "add", looks)
     run(pieces(0, 20, 50, 60))
     assert seen == [20, 50, 50, 60]
 

@@ -13,7 +13,7 @@ from tacit.study import Study
 
 FUNCTIONS = ["log", "log2", "log10", "log1p", "sqrt", "exp"]
 KEYS = {name: letter * 43 + "=" for name, letter in zip(("h0", "h1", "h2"), "ABC", strict=True)}
-FORMS = ("table", "averaged", "scales", "sum", "stream")
+FORMS = ("table", "averaged", "scales", "sum", "stream", "visits")
 
 
 def random_study(rng: np.random.Generator, form: str = "table", **fixed) -> Study:
@@ -46,6 +46,8 @@ def _document(rng, form):
         document["terms"] = _terms(rng, features)
     if form == "scales":
         document["scales_share"] = rng.uniform(0.01, 0.9)
+    if form == "visits":
+        document |= {"visits": 2, "planned_rows": [7, 7]}
     if form == "sum":
         document["secure_sum"] = {"holders": KEYS, "least": 3, "colluding": int(rng.integers(3))}
     return document
@@ -103,6 +105,10 @@ def _release(rng, form, relation):
         release["count"] = (
             "public" if form == "stream" else _choice(rng, ["noisy", "withheld", "public"])
         )
+    if form == "visits":
+        release |= {"noise": "frobenius", "response_square": None, "smallest_eigenvalue": False}
+        if relation == "add-remove":
+            release["count"] = _choice(rng, ["noisy", "public"])
     if form == "averaged":
         release["average"] = int(rng.integers(2, 8))
     return release

@@ -21,6 +21,8 @@ from tacit.holder.statistics import STEP_BITS, statistics_of
 from tacit.release import Release
 from tacit.release.log import Entry
 from tacit.study import Study
+from tacit.study.visits import visit_mechanism
+from tacit.visits.first import first_question
 
 Rows = pa.RecordBatch
 Numbers = tuple[np.ndarray, np.ndarray]
@@ -201,12 +203,79 @@ class OfScales(Route):
         return moments.T.ravel() / 2.0**STEP_BITS
 
 
+class OfVisits(OfTables):
+    """Two visits to the same rows, the second with the first one's question.
+
+    So one pair of tables is furthest apart at both, and together they show the whole claim.
+    """
+
+    def __init__(self, study: Study, rng: np.random.Generator) -> None:
+        self.first = first_question(study, [])
+        self.second = self.first.model_copy(update={"visit": 2})
+        super().__init__(study, rng)
+
+    def neighbours(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
+        """The pair of rows that a random search through the encoder finds furthest apart."""
+        study = self.study
+        rows = _random_rows(_complete(study), rng, 90)
+        numeric = [feature.range is not None for feature in (*study.features, study.response)]
+        alone = study.relation == "add-remove"
+        for _ in range(25):
+            told = self._contributions(rows)
+            apart = told if alone else told[:, None] - told[None]
+            sizes = np.linalg.norm(apart, axis=-1)
+            order = np.argsort(-(sizes if alone else sizes.max(axis=1)))[:30]
+            step = rng.normal(size=(60, rows.shape[1])) * 10.0 ** rng.uniform(-4, 0, size=(60, 1))
+            moved = np.clip(np.repeat(rows[order], 2, axis=0) + step * numeric, -1, 1)
+            moved[:, ~np.array(numeric)] = np.repeat(rows[order], 2, axis=0)[:, ~np.array(numeric)]
+            rows = np.vstack([rows[order], moved])
+        sizes = np.linalg.norm(self._contributions(rows[:1]) - self._contributions(rows), axis=1)
+        rest = _random_rows(_complete(study), rng, 6)
+        kept = np.vstack([rest, rows[:1]])
+        if not alone:
+            return table(study, kept), table(
+                study, np.vstack([rest, rows[[int(np.argmax(sizes))]]])
+            )
+        nothing = np.vstack([rest, np.full((1, rest.shape[1]), np.nan)])
+        other = nothing if study.count == "public" and study.missing != "refuse" else rest
+        return table(study, kept), table(study, other)
+
+    def _contributions(self, rows: np.ndarray) -> np.ndarray:
+        """What each row adds to the sums, in units of the noise."""
+        mechanism = visit_mechanism(self.study, 2, self.study.budget())
+        sds = np.array(mechanism.layout.each(mechanism.noise.by_part()))
+        return np.array([self._sums(table(self.study, row[None])) / sds for row in rows])
+
+    def publish(self, rows: Rows, folder: Path) -> Numbers:
+        """Publish both visits by `tacit.publish`."""
+        terms = {"holder": "h", "ledger": folder / "ledger.db"}
+        releases = [
+            publish(self.study, rows, **terms),
+            publish(self.study, rows, question=self.second, **terms),
+        ]
+        values, sds = zip(*map(self.numbers, releases), strict=True)
+        return np.concatenate(values), np.concatenate(sds)
+
+    def exact(self, rows: Rows) -> np.ndarray:
+        """The same sums at both visits."""
+        return np.tile(self._sums(rows), 2)
+
+    def _sums(self, rows: Rows) -> np.ndarray:
+        statistics = statistics_of(self.study, [rows], question=self.second)
+        gram = statistics.gram.astype(float) / 2.0**STEP_BITS
+        xtx = gram[:-1, :-1]
+        values = [*np.diag(xtx), *xtx[np.triu_indices(self.study.d, 1)], *gram[:, -1]]
+        values += [statistics.n] if self.study.count == "noisy" else []
+        return np.array(values, dtype=float)
+
+
 ROUTES: dict[str, type[Route]] = {
     "table": OfTables,
     "averaged": OfAverages,
     "stream": OfStreams,
     "sum": OfSums,
     "scales": OfScales,
+    "visits": OfVisits,
 }
 
 

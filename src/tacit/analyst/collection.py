@@ -53,6 +53,23 @@ class Collection:
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
         )
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Holders that the study expects and that are not there; a secure sum is of all of its."""
+        there = {release.holder for release in self.releases}
+        if self.study.secure_sum is not None:
+            return ()
+        return tuple(holder for holder in self.study.holders if holder not in there)
+
+    @property
+    def unexpected(self) -> tuple[str, ...]:
+        """Holders that are there and that the study, which names its holders, does not name."""
+        there = [release.holder for release in self.releases]
+        expected = self.study.holders
+        if self.study.secure_sum is not None or not expected:
+            return ()
+        return tuple(holder for holder in there if holder not in expected)
+
     def __repr__(self) -> str:
         holders = [release.holder for release in self.releases]
         named = ", ".join(holders[:MOST_NAMED]) + (", …" if len(holders) > MOST_NAMED else "")

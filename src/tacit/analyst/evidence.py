@@ -29,7 +29,7 @@ class Evidence:
     gram_sd: Array  # (J,): of a diagonal entry
     off_diagonal_sd: Array  # (J,): of an entry off the diagonal; gram_sd / √2 for frobenius noise
     moment_sd: Array  # (J,)
-    counts: Array | None = None  # (J,): rows of X, n/k where rows are averaged
+    counts: Array | None = None  # (J,): rows of X, n/k where rows are averaged, or what they weigh
     count_sd: Array | None = None  # (J,): None or 0 where counts are exact
     squares: Array | None = None  # (J,): noisy y'y
     square_sd: Array | None = None
@@ -64,6 +64,9 @@ class Evidence:
         holders = len(statistics)
         counts = _array(rows)
         count_sd = _sds(noise, "count", holders)
+        if study.weight is not None:
+            counts = statistics[:, 0, 0]
+            count_sd = _known_sds(noise, "xtx_diagonal", holders)
         return cls(
             grams=statistics,
             moments=np.asarray(moments, dtype=float),

@@ -18,7 +18,13 @@ from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
-from tacit.analyst.posterior.source import HoldersAre, Source, of_columns, prior_of_columns
+from tacit.analyst.posterior.source import (
+    HoldersAre,
+    Source,
+    of_columns,
+    of_response,
+    prior_of_columns,
+)
 from tacit.analyst.prior import Prior, prior_named
 from tacit.analyst.prior_file import load_prior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError
@@ -48,6 +54,7 @@ def fit(
     settings: Settings | None = None,
     only: str | Sequence[str] = (),
     without: str | Sequence[str] = (),
+    response: str | None = None,
 ) -> Posterior:
     """Infer the coefficients from releases: a collection, or paths and documents to collect.
 
@@ -57,7 +64,7 @@ def fit(
     coefficients are to be log-odds or log-rates.
     `prior` is a Prior, the name of one ("weak", "paper"), or the path of a TOML file with a
     `[prior]` table. `only` and `without` name terms of the study that a sub-model keeps, or does
-    not: "age", "bmi^2", "age:sex".
+    not: "age", "bmi^2", "age:sex". `response` is one of several that a study declares.
     """
     collection = _collected(releases)
     settings = Settings() if settings is None else settings
@@ -65,16 +72,19 @@ def fit(
     _check_needs(chosen, collection)
     _check_settings(chosen, settings)
     study = collection.study
+    names = term_names(study)
+    kept = submodel(study, named_terms(only, names), named_terms(without, names), response)
+    evidence = collection.evidence
+    if kept.study.response != study.response:
+        evidence = of_response(evidence, study.columns.index(kept.study.response.name))
     source = Source(
-        evidence=collection.evidence,
+        evidence=evidence,
         prior=prior_of(prior, study),
         prior_name="(given in code)" if isinstance(prior, Prior) else str(prior),
         holders=holders,
         settings=settings,
         family=family,
     )
-    names = term_names(study)
-    kept = submodel(study, named_terms(only, names), named_terms(without, names))
     return _posterior(study, chosen, source, kept, _contributions(collection))
 
 
@@ -93,7 +103,7 @@ def refit(
         posterior.study,
         method_named(posterior.method),
         posterior.source,
-        of_terms(posterior.study, term_names(kept.study)),
+        of_terms(posterior.study, term_names(kept.study), posterior.asked.response),
         posterior.contributions,
     )
 
@@ -147,7 +157,7 @@ def _posterior(
         caveat=" ".join(filter(None, [method.caveat, *sentences])),
         seed=settings.seed,
         warmup=settings.warmup,
-        options=_options(method, source, kept),
+        options=_options(method, source, kept, study.response.name),
         software=f"tacit {version('tacit-dp')}",
         pooled=pooled,
         question=kept.study if kept.left_out else None,
@@ -229,10 +239,12 @@ def _check_family(family: str, method: Method, holders: HoldersAre) -> None:
         )
 
 
-def _options(method: Method, source: Source, kept: Submodel) -> str:
+def _options(method: Method, source: Source, kept: Submodel, source_response: str) -> str:
     """The options of `tacit fit` that these choices are; a prior given in code has no name."""
     settings = source.settings
     options: dict[str, object] = {"method": method.name, "prior": source.prior_name}
+    if kept.study.response.name != source_response:
+        options["response"] = kept.study.response.name
     if kept.left_out:
         options["without"] = ",".join(kept.left_out)
     if source.holders != "differ":

@@ -25,6 +25,8 @@ from tacit.visits.pool import Known, Pool, joined
 
 Array = NDArray[np.float64]
 
+LEAST_NOISE = 1e-3
+"""Smallest share of a first answer's variance that is taken for noise."""
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
@@ -161,10 +163,31 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        doubt=turn @ opening.stretch.prior @ turn.T,
+        doubt=turn @ _unshared(opening, [each.pool for each in visits]) @ turn.T,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
     )
     return _evidence(study, [each.pool for each in visits], frame)
+
+
+def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
+    r"""Covariance of the first answer as a prior: what it tells that corrections do not.
+
+    Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
+    first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the corrections
+    alone 1/(s + c₂): the prior's precision is the difference. Where noise decides it is 1/c₁;
+    where sampling does, it is nothing.
+    """
+    size = sum(float(np.trace(pool.gram)) for pool in pools) / len(opening.answer.theta)
+    size = max(size, 0.1 * sum(pool.rows for pool in pools))
+    rows = sum(pool.rows for pool in pools)
+    shared = max(sum(pool.square for pool in pools), 0.0) / rows / size
+    later = sum(pool.moment_sd**2 for pool in pools) / size**2
+    values, vectors = np.linalg.eigh(opening.stretch.covariance)
+    first = np.maximum(values - shared, LEAST_NOISE * values)
+    told = 1 / (shared + first * later / (first + later)) - 1 / (shared + later)
+    precision = np.clip(told, LEAST_NOISE / values, 1 / values)
+    unshared: Array = (vectors / precision) @ vectors.T
+    return unshared
 
 
 def _own_share(opening: Opening, holders: int) -> Known:

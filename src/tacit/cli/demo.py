@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.options import quietly
+from tacit.errors import TableError
 
 if TYPE_CHECKING:
     from tacit.demo.hospitals import Story
@@ -14,9 +15,16 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="Folder for everything the demonstration writes; it must not exist yet."),
-    ],
+    ] = None,
+    *,
+    tables: Annotated[
+        bool,
+        typer.Option(
+            "--tables", help="Write the tutorials' study and tables to this folder, and stop."
+        ),
+    ] = False,
 ) -> None:
     """Tell the whole story: holders publish, an analyst fits, predicts and reports.
 
@@ -24,8 +32,15 @@ def demo(
     flights that left New York in 2013, if the extra `demo` is installed; otherwise three invented
     hospitals.
 
+    The tutorials' tables alone, in the folder where you are: `tacit demo --tables`
+
     Example: `tacit demo --out demo`
     """
+    if tables:
+        _write_tables(out or Path())
+        return
+    if out is None:
+        raise TableError("give --out, a folder for the demonstration, or --tables")
     from tacit.cli.fit import fit
     from tacit.cli.ledger import show
     from tacit.cli.predict import predict
@@ -70,9 +85,15 @@ def demo(
     )
 
 
-def _make(folder: Path) -> None:
-    from tacit.errors import TableError
+def _write_tables(folder: Path) -> None:
+    """Write what the tutorials work with; nothing that is there is overwritten."""
+    from tacit.demo.hospitals import write_tables
 
+    names = write_tables(folder)
+    typer.echo(f"written to {folder.resolve()}: {', '.join(names)}")
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

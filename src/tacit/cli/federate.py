@@ -11,12 +11,13 @@ from tacit.cli.federate_run import run
 from tacit.cli.federate_services import PolicyFile, link, node, serve
 from tacit.cli.federate_status import status
 from tacit.cli.options import Json
-from tacit.errors import FederationError
+from tacit.errors import FederationError, TacitError
 
 if TYPE_CHECKING:
     from tacit.federation.client.described import Described
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.requests import Request
+    from tacit.study import Study
 
 app = typer.Typer(help="Run a study over sites that Flower connects.", no_args_is_help=True)
 app.command("open")(open_)
@@ -183,6 +184,7 @@ def approve(
     if not as_json:
         typer.echo(_request_words(describe(request, allowed)))
     if not (yes or refuse):
+        _rehearse(request.agreement(), allowed)
         yes = typer.confirm("\nApprove it?")
         refuse = not yes and typer.confirm("Refuse it? (no: it goes on waiting)")
     if yes or refuse:
@@ -192,6 +194,19 @@ def approve(
         if as_json
         else f"study {request.agreement().name!r}: {request.decision}"
     )
+
+
+def _rehearse(study: "Study", policy: "Policy") -> None:
+    """Show what the site's own rows would make of it, on this screen alone."""
+    from tacit.federation.client.rehearsed import rehearsed
+
+    if study.secure_sum is not None:
+        return
+    try:
+        words = str(rehearsed(study, policy))
+    except TacitError as error:
+        words = f"it cannot be rehearsed here: {error}"
+    typer.echo(f"\n{words}", err=True)
 
 
 def _approval(policy: "Policy") -> str:

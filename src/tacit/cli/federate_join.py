@@ -34,7 +34,7 @@ def open_(
 
     Example: `tacit federate open stay`
     """
-    from tacit.federation.server.opening import certify, holders_of, install
+    from tacit.federation.server.opening import certify, front, holders_of, install
 
     place = folder or _folder(user=user)
     names = holders_of(project)
@@ -43,17 +43,15 @@ def open_(
             f"make certificates in {project / 'superlink'}, unless they are there",
             f"write an invitation for {', '.join(names)} into {project / 'sites'}",
             f"put the certificates into {place}, and write and start tacit-superlink",
+            "put nginx before it, where this machine has nginx",
         ],
         yes=yes,
     )
     certify(project, anew=False)
     invite(project, names)
     _say_unsaid(install(project, place, _state(user=user), _services(user=user)))
-    typer.echo(
-        f"nginx stands before it: cp {project / 'superlink/nginx.conf'} "
-        "/etc/nginx/conf.d/tacit.conf, then restart nginx\n"
-        f"for those who start runs: export FLWR_HOME={place / 'flwr'}"
-    )
+    _say_unsaid(front(project, _services(user=user)))
+    typer.echo(f"for those who start runs: export FLWR_HOME={place / 'flwr'}")
 
 
 def invite(
@@ -231,12 +229,12 @@ def renew(
 
 
 def _renew_certificate(project: Path, folder: Path, *, user: bool, yes: bool) -> None:
-    from tacit.federation.server.opening import certify, install
+    from tacit.federation.server.opening import certify, front, install
 
     _agree([f"sign a new certificate, put it into {folder}, restart tacit-superlink"], yes=yes)
     certify(project, anew=True)
     _say_unsaid(install(project, folder, _state(user=user), _services(user=user)))
-    typer.echo("restart nginx, which shows the same certificate: systemctl restart nginx")
+    _say_unsaid(front(project, _services(user=user)))
 
 
 def _folder(*, user: bool) -> Path:
@@ -264,4 +262,4 @@ def _agree(plan: list[str], *, yes: bool) -> None:
 
 def _say_unsaid(commands: str | None) -> None:
     if commands is not None:
-        typer.echo(f"systemd could not be asked here; where it runs: {commands}")
+        typer.echo(f"could not be done from here; as root, where systemd runs: {commands}")

@@ -14,6 +14,7 @@ from tacit.cli.options import (
     Probability,
     TrustedKeys,
     WithoutImplausible,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ Only = Annotated[
     list[str] | None,
     typer.Option(help="Fit these terms alone, as in `--only age,sex`; the releases serve it too."),
 ]
+ResponseName = Annotated[
+    str | None, typer.Option(help="Of a study of several responses: which one.")
+]
 Without = Annotated[
     list[str] | None, typer.Option(help="Fit all terms but these, as in `--without bmi`.")
 ]
@@ -72,6 +76,7 @@ def fit(
     family: Family = None,
     only: Only = None,
     without: Without = None,
+    response: ResponseName = None,
     trusted_key: TrustedKeys = None,
     *,
     allow_simulated: AllowSimulated = False,
@@ -119,6 +124,7 @@ def fit(
             settings=settings,
             only=only or (),
             without=without or (),
+            response=response,
         )
     posterior.save(out)
     _tell(posterior, collection, out, as_json=as_json)
@@ -128,14 +134,25 @@ def _tell(posterior: "Posterior", collection: "Collection", out: Path, *, as_jso
     """Say what was inferred, from what, and what was left out."""
     overview = posterior.summary()
     if as_json:
-        facts = {"posterior": str(out), "left_out": collection.left_out}
+        facts = {
+            "posterior": str(out),
+            "left_out": collection.left_out,
+            "absent": collection.absent,
+            "unexpected": collection.unexpected,
+        }
         typer.echo(json.dumps(facts | overview.to_dict()))
         return
     count = "1 holder" if len(collection.releases) == 1 else f"{len(collection.releases)} holders"
     typer.echo(f"{out}: the posterior; `tacit summary {out}` shows this again")
     typer.echo(
-        f"study {collection.study.name!r}, {count}; response {collection.study.response.name!r}\n"
+        f"study {collection.study.name!r}, {count}; response {posterior.asked.response.name!r}\n"
     )
+    for names, state in (
+        (collection.absent, "expected by the study, and missing"),
+        (collection.unexpected, "not expected by the study"),
+    ):
+        if names:
+            typer.echo(wrapped(f"{state}: {', '.join(names)}") + "\n")
     for reason in collection.left_out:
         typer.echo(f"left out, as implausible: {reason}")
     typer.echo(str(overview))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.options import Json, LedgerFile
+from tacit.cli.options import HOW, WIDTH, Dataset, Json, LedgerFile, wrapped
 from tacit.errors import LedgerError, ReleaseError
 
 if TYPE_CHECKING:
@@ -34,10 +34,28 @@ def show(ledger: LedgerFile = None, *, as_json: Json = False) -> None:
         return
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     for account in accounts:
         console.print(_state(account), highlight=False, soft_wrap=True)
         console.print(_charges(account))
+
+
+@app.command()
+def explain(dataset: Dataset = None, ledger: LedgerFile = None) -> None:
+    """Explain how charges add up: why what is spent and what is left are not the limit together.
+
+    Example: `tacit ledger explain --dataset patients`
+    """
+    from tacit.holder.explanation import explanation
+    from tacit.holder.ledger import Ledger, default_path
+
+    book = Ledger(ledger or default_path())
+    name = book.paying(dataset)
+    accounts = [account for account in book.accounts() if account.dataset == name]
+    if not accounts:
+        raise LedgerError(f"the ledger has no data set {name!r}: `tacit ledger show` lists them")
+    paragraphs = explanation(accounts[0])
+    typer.echo("\n\n".join(wrapped(paragraph) for paragraph in paragraphs))
 
 
 def _facts(account: "Account") -> dict[str, Any]:
@@ -55,11 +73,12 @@ def _facts(account: "Account") -> dict[str, Any]:
 
 
 def _state(account: "Account") -> str:
-    return (
+    state = (
         f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): "
         f"spent epsilon = {account.epsilon_spent:.4g}, "
         f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}"
     )
+    return wrapped(state if not account.adds_up else f"{state} ({HOW})")
 
 
 def _charges(account: "Account") -> "Table":
@@ -68,14 +87,15 @@ def _charges(account: "Account") -> "Table":
 
     table = Table()
     for heading in ("charge", "time", "study", "holder", "epsilon", "delta", "release"):
-        table.add_column(heading, overflow="fold")
+        is_whole = heading not in {"study", "holder", "release"}
+        table.add_column(heading, overflow="fold", no_wrap=is_whole)
     for charge in account.charges:
         state = "stored" if charge.release is not None else "interrupted: publish again"
         if charge.batches is not None:
             state = f"stream: {charge.batches} batches"
         table.add_row(
             str(charge.id),
-            charge.time,
+            charge.time[:10],
             charge.study,
             charge.holder,
             f"{charge.epsilon:g}",

@@ -69,6 +69,8 @@ AllowSimulated = Annotated[
 ]
 WIDTH = 80
 """Columns of a screen that every output fits."""
+HOW = "squares add up: `tacit ledger explain`"
+"""Where to read why what is spent and what is left are not the limit together."""
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
@@ -100,6 +102,9 @@ class QuietCommand(TyperCommand):
     def __init__(self, *arguments: Any, **fields: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(*arguments, **fields)
         self.params.append(_quiet_option())
+        for option in self.params:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""  # newer typers would show a flag as one that takes a value
 
     def invoke(self, ctx: "click.Context") -> Any:  # noqa: ANN401 - what the command returns
         """Run the command, its words going nowhere where it is to be quiet."""
@@ -118,8 +123,12 @@ def confirmed(ledger: "Ledger", dataset: str) -> bool:
     names = ledger.datasets()
     if not names or dataset in names or not sys.stdin.isatty():
         return False
+    from tacit.rows.names import near
+
+    close = near(dataset, names)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
     return typer.confirm(
-        f"The ledger knows {', '.join(map(repr, names))}, not {dataset!r}. "
+        f"The ledger knows {', '.join(map(repr, names))}, not {dataset!r}.{meant} "
         "Are the rows of other persons than theirs?"
     )
 

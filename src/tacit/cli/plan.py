@@ -73,6 +73,12 @@ Spread = Annotated[
         "feature range. [default: holders are alike]",
     ),
 ]
+PerPerson = Annotated[
+    float,
+    typer.Option(
+        help="Rows that a person has on average, in a study with a person: so many count as one."
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
@@ -87,6 +93,7 @@ def plan(
     r_squared: Explained = None,
     fill: Fill = None,
     spread: Spread = None,
+    rows_per_person: PerPerson = 1.0,
     family: Family = None,
     rate: Rate = None,
     picture: Picture = None,
@@ -103,9 +110,7 @@ def plan(
     from tacit.study import Study
 
     agreement = Study.load(study)
-    holders = list(agreement.planned_rows)
-    if rows is not None:
-        holders = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+    holders = _persons(agreement, rows, rows_per_person)
     if width is not None and not 0 < width < math.inf:
         raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
@@ -131,6 +136,20 @@ def plan(
         typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
+
+
+def _persons(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
+    """Each holder's number of persons: as asked for, or as the study plans it."""
+    from tacit.plan import persons_of
+
+    if rows is not None:
+        counts = [int(count) for count in _numbers(rows, "--rows", "12000,8000,5000")]
+        return persons_of(study, counts, rows_per_person)
+    if rows_per_person != 1:
+        raise StudyError(
+            "--rows-per-person goes with --rows: planned_rows of a study with a person are persons"
+        )
+    return list(study.planned_rows)
 
 
 def _numbers(text: str, option: str, example: str) -> list[float]:

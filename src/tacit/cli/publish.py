@@ -365,7 +365,8 @@ def _tell(release: "Published", out: Path, book: "Ledger", dataset: str, *, as_j
         f"paid: epsilon = {release.epsilon:g} at delta = {release.delta:g}, "
         f"by data set {dataset!r} in {book.path}"
     )
+    how = f" ({options.HOW})" if account.adds_up else ""
     typer.echo(
         f"spent in all: epsilon = {account.epsilon_spent:.4g}; "
-        f"left: {account.epsilon_left:.4g} of {account.epsilon:g}"
+        f"left: {account.epsilon_left:.4g} of {account.epsilon:g}{how}"
     )

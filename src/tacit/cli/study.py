@@ -2,13 +2,14 @@
 
 import json
 import os
+import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tacit.cli.options import Dataset, Json, LedgerFile, StudyFile
+from tacit.cli.options import WIDTH, Dataset, Json, LedgerFile, StudyFile, wrapped
 from tacit.errors import StudyError
 
 if TYPE_CHECKING:
@@ -22,17 +23,21 @@ app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_hel
 @app.command()
 def new(
     response: Annotated[
-        str, typer.Option(help="The response and its public range, as days:0..30.")
-    ],
+        str | None, typer.Option(help="The response and its public range, as days:0..30.")
+    ] = None,
     columns: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="A feature: age:18..100 (numeric) or sex:female|male (categorical). Repeat it."
         ),
-    ],
+    ] = None,
     formula: Annotated[
         str | None,
         typer.Option(help="Terms over the columns, as 'days ~ age * sex + poly(bmi, 2)'."),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose a row is, where persons have several rows."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
@@ -40,8 +45,22 @@ def new(
     delta: Annotated[
         float, typer.Option(help="Budget delta: well below one over the number of persons.")
     ] = 1e-6,
+    relation: Annotated[
+        Literal["replace-one", "add-remove"],
+        typer.Option(help="What is protected; add-remove keeps the number of rows private too."),
+    ] = "replace-one",
+    missing: Annotated[
+        Literal["drop", "impute", "refuse"], typer.Option(help="What missing values become.")
+    ] = "drop",
+    typical: Annotated[
+        list[str] | None,
+        typer.Option(help="Where most values of a column lie, as age:30..80. Repeat it."),
+    ] = None,
+    holder: Annotated[
+        list[str] | None, typer.Option(help="A holder that is expected to publish. Repeat it.")
+    ] = None,
 ) -> None:
-    """Write a commented study file.
+    """Write a commented study file; without options, it asks at the terminal.
 
     Ranges and levels are public knowledge that all holders agree on. They are never read off data:
     that would leak it.
@@ -58,7 +77,24 @@ def new(
 
     if os.path.lexists(out):
         raise StudyError(f"{str(out)!r} exists already: choose another --out, or remove it")
-    write_whole(out, study_text(name, epsilon, delta, response, columns, formula))
+    if response is None and columns is None and sys.stdin.isatty():
+        from tacit.cli.study_questions import ask_budget, ask_columns
+
+        response, columns = ask_columns()
+        epsilon, delta = ask_budget(epsilon, delta)
+    if response is None or not columns:
+        raise StudyError(
+            "give --response, as days:0..30, and --columns, as age:18..100; at a terminal, give "
+            "neither, and you are asked"
+        )
+    agreed = {
+        "relation": relation,
+        "missing": missing,
+        "holders": tuple(holder or ()),
+        "person": person,
+    }
+    text = study_text(name, epsilon, delta, response, columns, formula, typical=typical, **agreed)
+    write_whole(out, text)
     typer.echo(
         f"{out}: edit it, agree on it, then see what it implies with `tacit study check {out}`"
     )
@@ -159,9 +195,7 @@ def words(study: "Study") -> str:
         *(line for fact in explanation.facts(study) for line in _fact_lines(fact)),
         *_noise_words(study, mechanism.noise),
         "",
-        *textwrap.wrap(
-            "what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu, study)), 120
-        ),
+        wrapped("what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu, study))),
     ]
     return "\n".join(lines)
 
@@ -170,7 +204,7 @@ def _fact_lines(fact: "Fact") -> list[str]:
     """A fact behind its name, in as many lines as it needs."""
     return textwrap.wrap(
         f"{fact.name:<9} {fact.sentence}",
-        120,
+        WIDTH,
         subsequent_indent=" " * 10,
         break_long_words=False,
         break_on_hyphens=False,

@@ -12,7 +12,11 @@ _RANGE = re.compile(r"(?P<name>[^:]+):(?P<low>-?[\d.eE+-]+?)\.\.(?P<high>-?[\d.e
 _OPENING = """\
 # A Tacit study: the public agreement between holders and analyst.
 # Nothing in it may be read off anybody's data: ranges and levels come from what is publicly known.
+# A column may have a label = "Age" and a unit = "years", which summaries and reports show.
 
+"""
+_PERSON = """\
+# person = "patient_id"     # the column that says whose a row is, where persons have several rows
 """
 _SHARE = """\
 # scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on \
@@ -21,6 +25,7 @@ finding typical intervals
 _COMMENTS = {
     "relation": 'or "add-remove": then the number of rows is private too',
     "delta": "well below one over the number of persons",
+    "person": "whose a row is: all rows of a person are protected together",
     "missing": 'a row with a missing value adds nothing; or "impute", "refuse"',
     "range": "public; values outside are clamped",
     "levels": "the first is the reference",
@@ -56,14 +61,16 @@ def study_text(
     response: str,
     columns: list[str],
     formula: str | None = None,
+    *,
+    typical: list[str] | None = None,
+    **others: object,
 ) -> str:
     """A study file from column descriptions such as age:18..100 and sex:female|male."""
-    target = _RANGE.fullmatch(response)
-    if target is None:
-        raise StudyError(f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}")
-    features = [_feature(column) for column in columns]
-    fields = {"name": name, "epsilon": epsilon, "delta": delta}
-    goal = {"name": target["name"], "range": _interval(target)}
+    goal = check_response(response)
+    features = [check_column(column) for column in columns]
+    for description in typical or []:
+        _add_typical(features, description)
+    fields = {"name": name, "epsilon": epsilon, "delta": delta} | others
     if formula is None:
         study = Study.from_document(fields | {"response": goal, "features": features})
     else:
@@ -75,6 +82,7 @@ def study_text(
     return (
         _OPENING
         + _lines(study.model_dump(mode="json", include=_PLAIN))
+        + (_PERSON if study.person is None else "")
         + _SHARE
         + _table("[response]", study.response.model_dump(mode="json"))
         + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
@@ -83,10 +91,31 @@ def study_text(
     )
 
 
-_PLAIN = {"name", "relation", "epsilon", "delta", "intercept", "missing"}
+_PLAIN = {
+    *("name", "relation", "holders", "epsilon", "delta", "intercept", "missing", "person"),
+}
 
 
-def _feature(column: str) -> dict[str, Any]:
+def check_response(response: str) -> dict[str, Any]:
+    """The fields of the response from its description."""
+    target = _RANGE.fullmatch(response)
+    if target is None:
+        raise StudyError(f"--response must be NAME:LOW..HIGH, such as days:0..30; got {response!r}")
+    return {"name": target["name"], "range": _interval(target)}
+
+
+def _add_typical(features: list[dict[str, Any]], description: str) -> None:
+    """Give the feature that a description such as age:30..80 names its typical interval."""
+    typical = _RANGE.fullmatch(description)
+    named = [each for each in features if typical and each["name"] == typical["name"]]
+    if typical is None or not named:
+        raise StudyError(
+            f"--typical must be NAME:LOW..HIGH of one of the columns; got {description!r}"
+        )
+    named[0]["typical"] = _interval(typical)
+
+
+def check_column(column: str) -> dict[str, Any]:
     """The fields of a feature from its description."""
     if numeric := _RANGE.fullmatch(column):
         return {"name": numeric["name"], "range": _interval(numeric)}
@@ -120,7 +149,7 @@ def _lines(fields: Mapping[str, Any]) -> str:
     """A line for each field that is given, with a comment where there is one."""
     text = ""
     for name, value in fields.items():
-        if value is None:
+        if value is None or value in ([], ()):
             continue
         line = table_lines({name: list(value) if isinstance(value, tuple) else value}).rstrip("\n")
         comment = _COMMENTS.get(name)

@@ -1,5 +1,6 @@
 """Built-in data for the demonstration: length of stay after surgery in three made-up hospitals."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+
+from tacit.errors import TableError
+from tacit.files import write_whole
 
 STUDY = """\
 # What three hospitals and an analyst agreed on before anybody looked at data.
@@ -133,3 +137,27 @@ def write_hospitals(folder: Path, seed: int = 2023) -> dict[str, Path]:
             with pa.output_stream(paths[name]) as stream:
                 pyarrow.csv.write_csv(table, stream)
     return paths
+
+
+TUTORIAL = {"north": "patients.csv", "south": "south.csv", "east": "east.csv"}
+"""The tables of the tutorials, of the same patients."""
+
+
+def write_tables(folder: Path, seed: int = 2023) -> list[str]:
+    """Write what the tutorials work with, and give the files' names.
+
+    A file that is there already stays, and one that is another is refused.
+    """
+    rng = np.random.default_rng(seed)
+    contents = {"study.toml": STUDY.encode()}
+    for holder, (_, rows) in HOSPITALS.items():
+        stream = io.BytesIO()
+        pyarrow.csv.write_csv(patients(rng, rows), stream)
+        contents[TUTORIAL[holder]] = stream.getvalue()
+    for name, content in contents.items():
+        place = folder / name
+        if place.exists() and place.read_bytes() != content:
+            raise TableError(f"{str(place)!r} exists already and is another file: use a new folder")
+    for name, content in contents.items():
+        write_whole(folder / name, content)
+    return list(contents)

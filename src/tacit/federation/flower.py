@@ -125,7 +125,7 @@ class Tasks:
 
 
 class Task:
-    """One task: a message to take, and its answer to hand over. `heard` is told of heartbeats."""
+    """One task: a message to take, and its answer to hand over."""
 
     def __init__(self, client: RuntimeHttpClient) -> None:
         self._client = client

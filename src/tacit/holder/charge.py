@@ -33,6 +33,7 @@ class Purpose:
 
 def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMechanism) -> Charge:
     """What a release of the study costs, as the ledger will state it."""
+    refuse_stranger(study, purpose.holder)
     return Charge(
         id=0,
         dataset=canonical_name(purpose.dataset),
@@ -100,6 +101,15 @@ def signer_of(path: str | Path | None) -> Callable[[Signed], Signed]:
 
     key = load_key(path)
     return lambda release: sign(release, key)
+
+
+def refuse_stranger(study: Study, holder: str) -> None:
+    """Refuse a holder that the study, which names its holders, does not expect."""
+    if study.holders and holder not in study.holders:
+        raise StudyError(
+            f"the study does not expect a holder {holder!r}: it names "
+            f"{', '.join(study.holders)[:200]}; use that name, or agree on a study with this one"
+        )
 
 
 def refuse_two_stages(study: Study) -> None:

@@ -18,6 +18,7 @@ from tacit.errors import TableError
 from tacit.holder.division import Division
 from tacit.holder.row_map import RowMap
 from tacit.holder.watch import Watch
+from tacit.holder.weighing import weighed
 from tacit.release.question import Question
 from tacit.rows.design import Block, Design
 from tacit.study import Study
@@ -57,8 +58,9 @@ class Encoder:
         self.study = study
         self._map = None if question is None else RowMap.of(study, question)
         self.diagnostics = diagnostics
-        on_outside = None if diagnostics is None else diagnostics.count_clamped
         self._watch = None if diagnostics is None else diagnostics.watch
+        is_counted = diagnostics is not None and self._watch is None  # a watch counts them itself
+        on_outside = diagnostics.count_clamped if diagnostics and is_counted else None
         self._design = Design(
             study, response=True, unit=GRID, on_outside=on_outside, watch=self._watch
         )
@@ -75,7 +77,10 @@ class Encoder:
 
     def blocks(self, batch: pa.RecordBatch) -> Iterator[Block]:
         """Encode a batch of any size, up to 2¹³ rows at a time."""
-        blocks = map(self._encode, self._design.blocks(batch, self.block_rows))
+        rows = self._design.blocks(batch, self.block_rows)
+        if self.study.weight is not None:
+            rows = weighed(rows, batch, self.study.weight)
+        blocks = map(self._encode, rows)
         if self._division is None:
             return blocks
         return self._division.divided(blocks, self._division.rows_of(batch))

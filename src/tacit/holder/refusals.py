@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tacit.errors import BudgetError, LedgerError
+from tacit.rows.names import near
 
 MOST_NAMED = 3
 """Data sets that a refusal names."""
@@ -48,9 +49,11 @@ def unknown_dataset(dataset: str, names: Sequence[str]) -> LedgerError:
     known = ", ".join(map(repr, names[:MOST_NAMED]))
     if len(names) > MOST_NAMED:
         known += ", …"
+    close = near(dataset, names)
+    use = f"did you mean {close[0]!r}? Use" if close else "use"
     return LedgerError(
         f"this ledger knows the data set {known}, not {dataset!r}: nothing was paid; "
-        "use that name, or say `new_dataset` if the rows are of other persons"
+        f"{use} that name, or say `new_dataset` if the rows are of other persons"
     )
 
 

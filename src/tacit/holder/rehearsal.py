@@ -192,8 +192,8 @@ def column_of(
     shared = {
         "name": column.name,
         "role": "response" if isinstance(column, Response) else "feature",
-        "label": column.name,
-        "unit": None,
+        "label": column.label or column.name,
+        "unit": column.unit,
         "rows": seen.rows,
         "missing": seen.missing,
     }

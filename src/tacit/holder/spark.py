@@ -81,9 +81,9 @@ def numbers_of_partitions(
                 f"the Spark table needs exactly one column named {name!r}, as the study says"
             )
     # By place: Spark would take dots and capitals in a name its own way.
-    places = [f"c{frame.columns.index(name)}" for name in study.names]
+    names = [name for name in study.table_names if name != study.person]
+    places = [f"c{frame.columns.index(name)}" for name in names]
     by_place = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    names = list(study.names)
     chosen = by_place.select(*places)
     if study.person is not None:
         names += [ROWS, ONE]

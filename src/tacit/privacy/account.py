@@ -46,6 +46,11 @@ class Account:
         left = remaining(self.limit, self.spent)
         return min(epsilon_of(left, self.delta), self.epsilon) if left > 0 else 0.0
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether something is spent and something left: together they exceed the limit."""
+        return 0 < self.spent < self.limit
+
     def admits(self, mu: float) -> bool:
         """Whether one more charge stays within the limit."""
         return compose([*self.mus, mu]) <= self.limit

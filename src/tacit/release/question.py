@@ -27,7 +27,7 @@ from tacit.study.visits import MOST_VISITED, MOST_VISITS
 Array = NDArray[np.float64]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Row = Annotated[tuple[Finite, ...], Field(strict=False, max_length=MOST_VISITED), FailFast()]
-LEAST_BOUND = 1e-3
+LEAST_BOUND = 1e-4
 """Smallest bound of residuals, in half the response's range."""
 
 

@@ -96,6 +96,17 @@ def ids_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     return ids if longest < MOST_LETTERS else _as_text(_shortened(ids))
 
 
+def whole_ids_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """The same of a column that `holds_whole_ids`, as numbers of 64 bits."""
+    return pc.cast(_column(batch, name), pa.int64())
+
+
+def holds_whole_ids(batch: pa.RecordBatch, name: str) -> bool:
+    """Whether a column is stored as whole numbers that 64 bits hold."""
+    kind = _column(batch.slice(0, 0), name).type
+    return bool(pa.types.is_integer(kind) and not pa.types.is_uint64(kind))
+
+
 def _shortened(ids: pa.Array) -> pa.Array:
     """Long ids by their digests, of so many letters as no short one has."""
     texts = (

@@ -55,8 +55,9 @@ def _by_person(study: Study, query: str) -> str:
     The person itself does not leave the database. Every column is told by its table: SQLite takes
     a name in quotation marks that it does not know for a text.
     """
+    names = [name for name in study.table_names if name != study.person]
     person = f"table_of_rows.{_quoted(study.person or '')}"
-    columns = ", ".join(f"table_of_rows.{_quoted(name)}" for name in study.names)
+    columns = ", ".join(f"table_of_rows.{_quoted(name)}" for name in names)
     return (
         f"SELECT {columns}, "
         f"CASE WHEN {person} IS NULL THEN NULL ELSE COUNT(*) OVER same END AS {_quoted(ROWS)}, "

@@ -26,14 +26,45 @@ def _increasing(field: str, bounds: Range) -> None:
         raise ValueError(f"{field} must be [low, high] with low clearly below high")
 
 
-class Response(Record):
+class Described(Record):
+    """A column with a name of its own for people to read, and the unit it is measured in."""
+
+    name: Name
+    label: Name | None = None
+    unit: Name | None = None
+
+    @property
+    def shown(self) -> str:
+        """What reports and charts call it."""
+        return self.label or self.name
+
+    @property
+    def measured(self) -> str:
+        """The same with its unit, for the title of an axis."""
+        return self.shown if self.unit is None else f"{self.shown} ({self.unit})"
+
+    @model_serializer(mode="wrap")
+    def _brief(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what was not said: a study has the hash that it had before it could be."""
+        unsaid = self._usual
+        return {
+            name: value
+            for name, value in handler(self).items()
+            if name not in unsaid or value != unsaid[name]
+        }
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        return {"label": None, "unit": None}
+
+
+class Response(Described):
     """The response and its public range, which is mapped to [−1, 1], perhaps after a function.
 
     Not `centred`, it is divided by its largest size instead: for a model without a constant, which
     would have to be zero at zero.
     """
 
-    name: Name
     range: Annotated[Range, Field(strict=False)]
     function: FunctionName | None = None
     centred: bool = True
@@ -44,19 +75,19 @@ class Response(Record):
         check(self.function, self.name, self.range)
         return self
 
-    @model_serializer(mode="wrap")
-    def _brief(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        usual = {"function": None, "centred": True}
-        return {
-            name: value
-            for name, value in handler(self).items()
-            if name not in usual or value != usual[name]
-        }
+    @property
+    def _usual(self) -> dict[str, Any]:
+        return super()._usual | {"function": None, "centred": True}
 
     @property
-    def label(self) -> str:
+    def modelled(self) -> str:
         """What is modelled: the response, or its function."""
         return label(self.function, self.name)
+
+    @property
+    def shown(self) -> str:
+        """What reports and charts call what is modelled."""
+        return label(self.function, super().shown)
 
     @property
     def mapping(self) -> tuple[float, float]:
@@ -72,7 +103,7 @@ class Response(Record):
         return low / self.mapping[1], high / self.mapping[1]
 
 
-class Feature(Record):
+class Feature(Described):
     """A numeric feature with a public `range`, or a categorical one with public `levels`.
 
     `typical`, the interval that most values lie in, is what is mapped to [−1, 1] where it is given;
@@ -81,7 +112,6 @@ class Feature(Record):
     names the level that takes it.
     """
 
-    name: Name
     range: Annotated[Range, Field(strict=False)] | None = None
     typical: Annotated[Range, Field(strict=False)] | None = None
     levels: (

@@ -69,6 +69,13 @@ class ReleaseForm(Record):
     average: Annotated[int, Field(ge=1, le=MOST_AVERAGED)] = 1
 
 
+class Weight(Record):
+    """A column of survey weights, and the largest that counts: public, like a range."""
+
+    column: Name
+    most: Annotated[float, Field(gt=0, le=1e9)]
+
+
 class SecureSum(Record):
     """A sum that is published in place of each holder's release: who takes part, what it survives.
 

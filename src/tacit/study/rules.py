@@ -25,6 +25,10 @@ def check(study: "Study") -> None:
         "the names of response and features must all differ",
     )
     _check_person(study)
+    must(
+        len(set(study.holders)) == len(study.holders),
+        "holders: each is named once",
+    )
     if study.terms:
         _check_terms(study)
     width = study.intercept + sum(product.width for product in study.products)
@@ -43,6 +47,8 @@ def check(study: "Study") -> None:
         _check_stages(study)
     if study.visit_count > 1:
         _check_visits(study)
+    if study.responses:
+        _check_responses(study)
     if study.secure_sum is not None:
         must(
             not study.release.smallest_eigenvalue
@@ -67,6 +73,19 @@ def _check_person(study: "Study") -> None:
         study.person is None or study.release.average == 1,
         "person excludes release.average: a person's rows would be dealt into several groups",
     )
+    if study.weight is not None:
+        must(
+            study.visit_count == 1,
+            "weight excludes further visits, whose questions are for rows that count alike",
+        )
+        must(
+            study.weight.column not in {*study.names, study.person},
+            "weight.column must be a column of its own: not a feature, the response or the person",
+        )
+        must(
+            study.intercept,
+            "weight needs an intercept: how much rows weigh together is read off its entry of X'X",
+        )
 
 
 def _check_terms(study: "Study") -> None:
@@ -91,6 +110,39 @@ def _check_columns(study: "Study") -> None:
     must(
         len(set(study.columns)) == len(study.columns),
         "two encoded columns share a name: rename a feature or level",
+    )
+
+
+def _check_responses(study: "Study") -> None:
+    """Every further response is a numeric feature that enters once, as it is; no row is shrunk."""
+    first, *others = study.responses
+    must(
+        first == study.response.name and bool(others) and len(set(others)) == len(others),
+        "responses must name the study's response first, and then others, each once",
+    )
+    for name in others:
+        holding = [
+            product
+            for product in study.products
+            if any(part.factor.of == name for part in product.parts)
+        ]
+        must(
+            len(holding) == 1
+            and len(holding[0].parts) == 1
+            and holding[0].parts[0].is_plain
+            and holding[0].parts[0].factor.centred
+            and holding[0].parts[0].feature.range is not None,
+            f"responses: {name!r} must be a feature with a range, in one term that is the feature "
+            "itself",
+        )
+    radius = study.release.row_radius
+    must(
+        study.intercept and (radius is None or radius >= study.longest_row),
+        "responses need an intercept, and rows that are not shrunk: leave release.row_radius out",
+    )
+    must(
+        study.visit_count == 1 and study.release.average == 1 and study.scales_share is None,
+        "responses exclude visits, release.average and scales_share",
     )
 
 

@@ -22,9 +22,10 @@ from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
 from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation
-from tacit.records import Name, Record, at_most, explain
+from tacit.records import Name, Record, at_most
 from tacit.study.afford import affordable_radius
 from tacit.study.columns import Feature, Response
+from tacit.study.complaints import explain_study
 from tacit.study.form import (
     LARGEST_ENTRY,
     MOST_ENTRY,
@@ -35,6 +36,7 @@ from tacit.study.form import (
     PlannedRows,
     ReleaseForm,
     SecureSum,
+    Weight,
     weights_of,
 )
 from tacit.study.rules import MOST_COLUMNS, check
@@ -42,6 +44,7 @@ from tacit.study.terms import Product, Term, products_of
 from tacit.study.visits import MOST_VISITS
 
 INTERCEPT = "(intercept)"
+MOST_HOLDERS = 10_000
 Missing = Literal["drop", "impute", "refuse"]
 MissingPerson = Literal["refuse", "alone"]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -58,6 +61,7 @@ class Study(Record):
     missing: Missing = "drop"
     person: Name | None = None
     missing_person: MissingPerson = "refuse"
+    weight: Weight | None = None
     response: Response
     features: Annotated[
         tuple[Feature, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
@@ -67,10 +71,16 @@ class Study(Record):
     ] = ()
     release: ReleaseForm = ReleaseForm()
     planned_rows: PlannedRows = ()
+    holders: Annotated[
+        tuple[Name, ...], Field(strict=False, max_length=MOST_HOLDERS), at_most(MOST_HOLDERS)
+    ] = ()
     scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
     visits: Annotated[int, Field(ge=1, le=MOST_VISITS)] | None = None
+    responses: Annotated[
+        tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS), at_most(MOST_COLUMNS)
+    ] = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,7 +89,7 @@ class Study(Record):
 
     def __repr__(self) -> str:
         return (
-            f"Study({self.name!r}: {self.response.label} by {self.d} columns, "
+            f"Study({self.name!r}: {self.response.modelled} by {self.d} columns, "
             f"epsilon = {self.epsilon:g} at delta = {self.delta:g}, {self.hash[:15]}…)"
         )
 
@@ -90,7 +100,7 @@ class Study(Record):
         return facts_table(
             f"Study {self.name}",
             {
-                "response": f"{self.response.label}, {self.response.range}",
+                "response": f"{self.response.modelled}, {self.response.range}",
                 "columns": ", ".join(self.columns),
                 "guarantee": f"epsilon = {self.epsilon:g}, delta = {self.delta:g}, {self.relation}",
                 "missing": self.missing,
@@ -105,8 +115,10 @@ class Study(Record):
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """All columns of a table that is published: the names, then the person if there is one."""
-        return self.names if self.person is None else (*self.names, self.person)
+        """All columns of a table that is published: the names, the person's and the weight's."""
+        person = () if self.person is None else (self.person,)
+        weight = () if self.weight is None else (self.weight.column,)
+        return (*self.names, *person, *weight)
 
     # The encoded row.
 
@@ -169,8 +181,11 @@ class Study(Record):
         """R: longer rows are shrunk to it.
 
         Default: what planned rows can afford or, where none are planned, a share of the usual row,
-        and 1 at least with an intercept.
+        and 1 at least with an intercept. A study of several responses shrinks none: a row must not
+        count by its response.
         """
+        if self.responses:
+            return self.longest_row
         radius = self.release.row_radius
         if radius is None and self.planned_rows:
             radius = affordable_radius(self)
@@ -184,10 +199,11 @@ class Study(Record):
         """Whether every row enters at full length.
 
         None is longer than R then, none is left out because a value is missing, and none is one of
-        several of a person's.
+        several of a person's or has a weight.
         """
         long = self.row_radius >= self.longest_row
-        return long and self.missing == "refuse" and self.person is None
+        apart = self.person is None and self.weight is None
+        return long and self.missing == "refuse" and apart
 
     @property
     def response_bound(self) -> float:
@@ -343,19 +359,25 @@ class Study(Record):
             "response_square": self.response_square,
             "count": self.count,
         }
-        # A study without averaging, sums, plans or persons keeps the hash that it had before there
-        # were any.
+        # A study without averaging, sums, plans, persons or weights keeps the hash that it had
+        # before there were any.
         if self.release.average == 1:
             del document["release"]["average"]
         if self.secure_sum is None:
             del document["secure_sum"]
         if not self.planned_rows:
             del document["planned_rows"]
+        if not self.holders:
+            del document["holders"]
         if self.visit_count == 1:
             del document["visits"]
+        if not self.responses:
+            del document["responses"]
         if self.person is None:
             del document["person"]
             del document["missing_person"]
+        if self.weight is None:
+            del document["weight"]
         return document
 
     def resolved(self) -> Self:
@@ -376,7 +398,7 @@ class Study(Record):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise StudyError(explain(error)) from None
+            raise StudyError(explain_study(error, document)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Self:

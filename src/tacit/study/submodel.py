@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import StudyError
+from tacit.study.columns import Response
 from tacit.study.form import ReleaseForm
 from tacit.study.study import INTERCEPT, Study
 from tacit.study.terms import Part, Product
@@ -44,28 +45,57 @@ def lower_terms(study: Study) -> dict[str, tuple[str, ...]]:
     }
 
 
-def submodel(study: Study, only: Sequence[str] = (), without: Sequence[str] = ()) -> Submodel:
-    """The sub-model of `only` these terms, or of all `without` those; of all for neither."""
+def submodel(
+    study: Study,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    response: str | None = None,
+) -> Submodel:
+    """The sub-model of `only` these terms, or of all `without` those; of all for neither.
+
+    Of a study of several responses it is that of one of them, and the others are left out unless
+    `only` names them.
+    """
+    asked_response = response_named(study, response)
+    if study.responses and not only:
+        others = [name for name in study.responses if name != study.response.name]
+        without = list(dict.fromkeys([*without, *others]))
     if only and without:
         raise StudyError("only and without exclude each other: name what is kept, or what is not")
     names = term_names(study)
     asked = _known(names, only or without, "only" if only else "without")
     kept = tuple(name for name in names if (name in asked) == bool(only))
     _check_lower(study, kept, "only" if only else "without")
-    return _of_terms(study, kept)
+    return _of_terms(study, kept, asked_response)
 
 
-def of_terms(study: Study, kept: Iterable[str]) -> Submodel:
+def response_named(study: Study, name: str | None) -> Response:
+    """The study's response or, of a study of several, the one of that name."""
+    if name is None or name == study.response.name:
+        return study.response
+    if name not in study.responses:
+        listed = ", ".join(study.responses or (study.response.name,))
+        raise StudyError(
+            f"response: {name!r} is none of the study's, which has {listed}: one release serves "
+            "several where the study declares them (responses)"
+        )
+    feature = next(feature for feature in study.features if feature.name == name)
+    return Response(name=name, range=feature.typical or feature.range or (-1.0, 1.0))
+
+
+def of_terms(study: Study, kept: Iterable[str], response: Response | None = None) -> Submodel:
     """The sub-model of these terms, the intercept alone for none; lower terms must be there."""
     wanted = set(kept)
     names = term_names(study)
     _known(names, sorted(wanted), "terms")
     chosen = tuple(name for name in names if name in wanted)
     _check_lower(study, chosen, "terms")
-    return _of_terms(study, chosen)
+    return _of_terms(study, chosen, response or study.response)
 
 
-def _of_terms(study: Study, kept: tuple[str, ...]) -> Submodel:
+def _of_terms(study: Study, kept: tuple[str, ...], response: Response) -> Submodel:
+    if response.name in kept:
+        raise StudyError(f"only: {response.name!r} is the response: leave it out of the terms")
     if not kept and not study.intercept:
         raise StudyError("a sub-model of a study without intercept must keep a term")
     chosen = [product for product in study.products if term_name(product) in kept]
@@ -83,7 +113,7 @@ def _of_terms(study: Study, kept: tuple[str, ...]) -> Submodel:
         delta=study.delta,
         intercept=study.intercept,
         missing=study.missing,
-        response=study.response,
+        response=response,
         features=tuple(features),
         terms=tuple(terms),
         release=ReleaseForm(row_radius=study.row_radius),

@@ -1,8 +1,10 @@
 """Visits of a study: how many there are, what each asks for, and the noise of each."""
 
+import math
 from typing import TYPE_CHECKING
 
 from tacit.errors import StudyError
+from tacit.privacy.gaussian import mu_of
 from tacit.privacy.mechanism import Form, Mechanism
 from tacit.privacy.places import PlacesMechanism, calibrate_places, places_entries
 from tacit.privacy.visits import LEAST_WITH_PLACES, calibrate_visit, shares_of, visit_form
@@ -15,7 +17,28 @@ MOST_VISITS = 8
 MOST_VISITED = 100
 """Most encoded columns of a study of several visits: each message holds all its holder's answers,
 with a map of d² numbers each."""
+MOST_HIDDEN = 0.3
+"""Noise over what planned rows hold, along one of d directions, up to which visits are advised."""
+ADVISED_ALONE = 6
+ADVISED_TOGETHER = 3
+"""Visits that are advised to a single holder, and to several that exchange files."""
 Budget = tuple[float, float]
+
+
+def advised(study: "Study") -> int:
+    """How many visits suit the planned rows, ε, d, holders and relation; 1 where they are few.
+
+    On public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
+    """
+    plain = study.release.average == 1 and study.release.noise == "frobenius"
+    plain = plain and study.weight is None and not study.responses
+    fits = plain and study.secure_sum is None and study.scales_share is None
+    if not (fits and study.planned_rows and study.d <= MOST_VISITED and study.count != "withheld"):
+        return 1
+    rows = math.hypot(*study.planned_rows)  # J holders' noise adds up in squares
+    if study.d / rows / mu_of(study.epsilon, study.delta) > MOST_HIDDEN:
+        return 1
+    return ADVISED_ALONE if len(study.planned_rows) == 1 else ADVISED_TOGETHER
 
 
 def has_places(study: "Study") -> bool:

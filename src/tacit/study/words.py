@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr
 
+from tacit.privacy.gaussian import EPSILON_RANGE, split
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
-from tacit.study.visits import has_places
+from tacit.study.form import ReleaseForm
+from tacit.study.submodel import submodel
+from tacit.study.visits import advised, has_places
 
 
 @dataclass(frozen=True)
@@ -28,16 +31,48 @@ def facts(study: Study) -> tuple[Fact, ...]:
     sentences = {
         "columns": f"d = {study.d}: {', '.join(study.columns)}",
         "rows": shrinking(study),
+        "responses": responses(study) if study.responses else None,
         "person": person(study),
+        "weight": None if study.weight is None else weighting(study),
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
         "count": count(study),
         "stages": stages(study) if study.scales_share is not None else None,
-        "visits": visits(study) if study.visit_count > 1 else None,
+        "visits": visits(study),
         "sum": secure_sum(study) if study.secure_sum is not None else None,
+        "holders": holders(study),
         "guarantee": guarantee(study),
     }
     return tuple(Fact(name, sentence) for name, sentence in sentences.items() if sentence)
+
+
+def responses(study: Study) -> str:
+    """What one release serves, and what that costs against a study for each response."""
+    number = len(study.responses)
+    sentence = f"one release serves {', '.join(study.responses)}"
+    share = split(study.epsilon, study.delta, 1 / number)[0]
+    if share < EPSILON_RANGE[0]:
+        return sentence
+    joint = study.mechanism().noise
+    parts = []
+    for name in study.responses:
+        alone = submodel(study, response=name).study.model_copy(update={"release": ReleaseForm()})
+        noise = alone.mechanism(share).noise
+        is_first = name == study.response.name
+        moment = joint.xty if is_first else joint.xtx_off_diagonal
+        ratios = (joint.xtx_diagonal / noise.xtx_diagonal, moment / noise.xty)
+        parts.append(f"{name}: {ratios[0]:.3g} times on X'X, {ratios[1]:.3g} times on X'y")
+    return (
+        f"{sentence}; no row is shrunk, so that none counts by its response. Noise against "
+        f"{number} studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
+    )
+
+
+def holders(study: Study) -> str | None:
+    """Who is expected to publish, where the study says so."""
+    if not study.holders:
+        return None
+    return f"{len(study.holders)} are expected: {', '.join(study.holders)}"
 
 
 def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
@@ -68,8 +103,15 @@ def guarantee(study: Study) -> str:
     )
 
 
-def visits(study: Study) -> str:
-    """What is asked of the same rows, one question after the other, and how that is paid."""
+def visits(study: Study) -> str | None:
+    """What is asked of the same rows, one question after the other, and how that is paid.
+
+    Of one visit only where the planned rows would carry more.
+    """
+    if study.visit_count == 1:
+        many = advised(study)
+        advice = f"1; the planned rows, epsilon and columns suit visits = {many}, which tell more"
+        return advice if many > 1 and study.visits is None else None
     shares = shares_of(study.visit_count)
     asked = ["where values lie"] if has_places(study) else []
     asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
@@ -124,6 +166,11 @@ def unit(study: Study) -> str:
     )
 
 
+def counted(study: Study) -> str:
+    """What n is the number of."""
+    return "rows" if study.person is None else "persons"
+
+
 def person(study: Study) -> str:
     """What a person is, and what its rows count for."""
     if study.person is None:
@@ -138,6 +185,16 @@ def person(study: Study) -> str:
     return (
         f"all rows with the same {study.person!r} are one person, and count together as one row: "
         f"each is divided by the root of their number; {unknown}"
+    )
+
+
+def weighting(study: Study) -> str:
+    """What survey weights do."""
+    if study.weight is None:
+        return ""
+    return (
+        f"a row counts by its {study.weight.column!r}: one of {study.weight.most:g} or more for a "
+        "whole row, any other for so much less"
     )
 
 

@@ -109,7 +109,8 @@ class Stretch:
     """Columns that the first answer makes of the first visit's: uncorrelated, of unit variance."""
 
     map: Array  # (d, d): new columns from old
-    prior: Array  # (d, d): covariance of the first answer, in the new units
+    covariance: Array  # (d, d): of the first answer, in the new units
+    prior: Array  # (d, d): the same, widened by what it shares with later answers
     known: Known
 
 
@@ -126,11 +127,11 @@ def stretch_of(answer: FirstAnswer, rows: float, *, intercept: bool) -> Stretch:
     if intercept:
         matrix[0, 1:] = -answer.gram[0, 1:] @ root
     inverse = np.linalg.inv(matrix)
-    prior = inverse @ answer.covariance @ inverse.T
+    covariance = inverse @ answer.covariance @ inverse.T
     gram = matrix.T @ answer.gram @ matrix
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     sampling = UNEXPLAINED * answer.response**2 / (rows * np.maximum(values, 0.1))
-    prior = prior + SAMPLING * (vectors * sampling) @ vectors.T
+    prior = covariance + SAMPLING * (vectors * sampling) @ vectors.T
     lever = matrix.T @ matrix
     sizes = np.diag(lever)
     variance = answer.noise**2 / 2 * (np.outer(sizes, sizes) + lever**2)
@@ -138,6 +139,7 @@ def stretch_of(answer: FirstAnswer, rows: float, *, intercept: bool) -> Stretch:
     np.fill_diagonal(limit, MOST_SPREAD)
     return Stretch(
         map=matrix,
+        covariance=(covariance + covariance.T) / 2,
         prior=(prior + prior.T) / 2,
         known=Known(gram=gram, variance=np.minimum(variance, limit)),
     )

@@ -100,19 +100,21 @@ class Comparison:
 def compare(*posteriors: Posterior) -> Comparison:
     """Weigh the models of several posteriors of the same releases, equally likely beforehand."""
     if len(posteriors) < 2:  # noqa: PLR2004
-        raise PosteriorError("compare takes two posteriors at least; select weighs all sub-models")
+        raise PosteriorError(
+            "compare takes two posteriors at least; select_terms weighs all sub-models"
+        )
     first = posteriors[0]
     _check_same(posteriors)
     held = {name for posterior in posteriors for name in term_names(posterior.model)}
-    whole = of_terms(first.study, held)
+    whole = of_terms(first.study, held, first.asked.response)
     models = named_models(whole.study, [term_names(posterior.model) for posterior in posteriors])
     return _weighed(first, models, whole.places)
 
 
-def select(posterior: Posterior, inclusion: float = 0.5) -> Comparison:
+def select_terms(posterior: Posterior, inclusion: float = 0.5) -> Comparison:
     """Weigh all sub-models of a posterior's model; a term is in with this probability before."""
     _check_same((posterior,))
-    whole = of_terms(posterior.study, term_names(posterior.model))
+    whole = of_terms(posterior.study, term_names(posterior.model), posterior.asked.response)
     return _weighed(posterior, all_models(whole.study, inclusion), whole.places)
 
 
@@ -132,9 +134,14 @@ def _check_same(posteriors: tuple[Posterior, ...]) -> None:
             )
         if posterior.source.holders == "separate":
             raise PosteriorError("models are compared over all holders together, not separate ones")
-        if posterior.study.hash != first.study.hash or _releases(posterior) != _releases(first):
+        if (
+            posterior.study.hash != first.study.hash
+            or _releases(posterior) != _releases(first)
+            or posterior.asked.response != first.asked.response
+        ):
             raise PosteriorError(
-                "models can be compared only where they are fitted to the same releases"
+                "models can be compared only where they are fitted to the same releases, and "
+                "explain the same response"
             )
 
 

@@ -50,12 +50,27 @@ def fit_family(
     """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
     link = link_named(name)
     check_study(link, asked.agreed)
-    evidence = asked.evidence
-    if evidence.counts is None:
+    if asked.evidence.counts is None:
         raise MethodError(
             f"family: {name} needs releases with the number of rows: "
             'set release.count to "noisy" or "public" in the study, and publish anew'
         )
+    try:
+        return _fitted(link, asked, first, infer)
+    except np.linalg.LinAlgError:
+        raise MethodError(
+            f"family: {name} cannot be computed with these releases: a column hardly varies, or "
+            "their numbers are too far apart in size; leave the column out (without)"
+        ) from None
+
+
+def _fitted(
+    link: Link,
+    asked: Question,
+    first: Callable[[Evidence], Outcome],
+    infer: Callable[[Evidence], Outcome],
+) -> Fitted:
+    evidence = asked.evidence
     pilot = first(evidence)
     pooled = pool(evidence, asked.prior, pilot)
     score = score_of(asked.study, link, pooled.gram)

@@ -79,6 +79,8 @@ def law_of(study: Study, gram: Array, *, normal: bool = False) -> Law:
 
     `normal` takes every number to be normal instead.
     """
+    if study.d == 1:
+        return Law(rows=np.ones((1, 1)))
     mean = gram[0, 1:] / gram[0, 0]
     covariance = gram[1:, 1:] / gram[0, 0] - np.outer(mean, mean)
     spread = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
@@ -146,8 +148,7 @@ class _Drawn:
         wanted = self.correlation[np.ix_(drawn, drawn)]
         for _ in range(ROUNDS if len(drawn) > 1 else 1):
             rows = self._round(latent)
-            told = np.nan_to_num(np.corrcoef(rows[:, drawn], rowvar=False))
-            off = np.atleast_2d(wanted - told)
+            off = wanted - _correlation(rows[:, drawn])
             np.fill_diagonal(off, 0.0)
             if np.abs(off).max() < CLOSE:
                 break
@@ -295,6 +296,14 @@ def _matched(rows: Array, mean: Array, covariance: Array) -> Array:
     change = inverse @ _root(wanted) @ inverse
     matched: Array = mean + (apart / size) @ change * size
     return matched
+
+
+def _correlation(rows: Array) -> Array:
+    """Correlations of columns; those of one that does not vary are 0."""
+    apart = rows - rows.mean(axis=0)
+    size = np.sqrt(np.maximum(np.mean(apart**2, axis=0), 1e-12))
+    correlation: Array = (apart / size).T @ (apart / size) / len(rows)
+    return correlation
 
 
 def _lifted(correlation: Array) -> Array:

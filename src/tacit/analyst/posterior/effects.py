@@ -115,7 +115,7 @@ def effects(posterior: Posterior, questions: Sequence[str], probability: float =
     if is_averaged:
         assumptions.append(AVERAGED)
     return Effects(
-        response=posterior.model.response.label,
+        response=posterior.model.response.modelled,
         probability=probability,
         rows=tuple(rows),
         assumptions=tuple(assumptions),

@@ -10,9 +10,14 @@ from tacit.study.submodel import term_names
 NEARLY_ALL = 0.98
 """Mean weight of rows from which on none is said to count for less."""
 AS_THEY_ARE = "The coefficients are those of the best {line} for rows as they are."
+PERSONS = "All rows of a person count together as one."
 SHORTENED = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
     "rows longer than {radius:.3g} count for less, rows on average {weight:.2g} of a whole one."
+)
+WEIGHTED = (
+    "The coefficients are those of the best {line} for rows weighted by {column!r}, encoded rows "
+    "longer than {radius:.3g} for less."
 )
 UNKNOWN = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
@@ -36,7 +41,8 @@ MOST_NAMED = 4
 
 def estimand(posterior: Posterior) -> str:
     """The sentences for a posterior's summary."""
-    return " ".join(filter(None, [_line(posterior), _dropped(posterior)]))
+    persons = PERSONS if posterior.study.person is not None else ""
+    return " ".join(filter(None, [_line(posterior), persons, _dropped(posterior)]))
 
 
 def left_out(posterior: Posterior) -> list[str]:
@@ -68,6 +74,8 @@ def _line(posterior: Posterior) -> str:
     }
     if posterior.model.terms:
         words |= {"line": "sum of the terms", "straight": "such a sum"}
+    if study.weight is not None:
+        return WEIGHTED.format(column=study.weight.column, **words)
     if posterior.family is not None:
         words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
     if study.visit_count > 1 and posterior.pooled is not None and study.intercept:

@@ -12,6 +12,7 @@ from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.posterior.posterior import Posterior, UnitsName
 from tacit.errors import PosteriorError
+from tacit.study.labels import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def plot_forest(
     axes.plot(
         mean, places, "o", color="white", markeredgecolor=TEAL, markeredgewidth=2, markersize=7
     )
-    axes.set_yticks(places, [_plain(name) for name in names])
+    axes.set_yticks(places, [_plain(name) for name in labelled(posterior.model, list(names))])
     axes.margins(y=0.3 / len(names))
     axes.invert_yaxis()
     axes.set_xlabel(_plain(_axis_label(posterior, units)))
@@ -158,7 +159,7 @@ def plot_pairs(
 
 
 def _axis_label(posterior: Posterior, units: UnitsName) -> str:
-    response = posterior.model.response.label
+    response = posterior.model.response.measured
     return {
         "user": f"{response} per unit of the feature",
         "scaled": "scaled units",

@@ -73,14 +73,20 @@ class Posterior:
     source: Source | None = None  # what it was inferred from, where that was kept
     family: Family | None = None  # None for a straight line; else coefficients are a map of θ
 
+    @property
+    def asked(self) -> Study:
+        """The study whose terms and response were asked for: all of it, or a sub-model's."""
+        return self.study if self.question is None else self.question
+
     @cached_property
     def model(self) -> Study:
         """The study whose response and columns this posterior speaks of.
 
         Of a family the response is on the scale of the coefficients, such as log-odds.
         """
-        asked = self.study if self.question is None else self.question
-        return asked if self.family is None else on_link_scale(asked, self.family.link)
+        if self.family is None:
+            return self.asked
+        return on_link_scale(self.asked, self.family.link)
 
     @cached_property
     def _units(self) -> dict[str, Units]:
@@ -125,7 +131,7 @@ class Posterior:
 
     @property
     def rows(self) -> float | None:
-        """Rows behind it, of all holders; None where they are not published."""
+        """Rows, or persons, behind it, of all holders; None where they are not published."""
         counts = [c.n for c in self.contributions]
         known = [n for n in counts if n is not None]
         return sum(known) if counts and len(known) == len(counts) else None
@@ -336,10 +342,11 @@ class Posterior:
     def __repr__(self) -> str:
         holders = len(self.contributions)
         who = "1 holder" if holders == 1 else f"{holders} holders"
-        rows = "" if self.rows is None else f", {self.rows:,.0f} rows"
+        counted = "rows" if self.study.person is None else "persons"
+        rows = "" if self.rows is None else f", {self.rows:,.0f} {counted}"
         return (
             f"<Posterior of {self.study.name!r} by {self.method}: "
-            f"{len(self.names())} coefficients of {self.model.response.label}, {who}{rows}>"
+            f"{len(self.names())} coefficients of {self.model.response.modelled}, {who}{rows}>"
         )
 
     def _repr_html_(self) -> str:

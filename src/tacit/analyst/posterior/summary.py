@@ -16,6 +16,7 @@ from tacit.analyst.posterior.posterior import Contribution, Posterior, UnitsName
 from tacit.analyst.posterior.ratios import Ratios, ratios_of
 from tacit.analyst.posterior.reading import Explained, standardised_units
 from tacit.analyst.posterior.text_table import text_table
+from tacit.study.labels import labelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +60,8 @@ class Summary:
     explained: Explained | None = None  # R²; None where y'y was not published
     contributions: tuple[Contribution, ...] = ()
     relation: str = ""
+    labels: tuple[str, ...] = ()  # coefficients as the study labels them, for the eye
+    measured: str = ""  # the response, as the study labels it and with its unit
     family: FamilyName | None = None  # None for a straight line
     ratios: Ratios | None = None  # odds ratios or rate ratios, of a family that has them
 
@@ -72,14 +75,18 @@ class Summary:
     @property
     def cells(self) -> list[list[str]]:
         """The table's cells, one line for each coefficient."""
-        return [_cells(row, sampled=self._sampled) for row in self.rows]
+        labels = self.labels or [row.name for row in self.rows]
+        return [
+            _cells(row, label, sampled=self._sampled)
+            for row, label in zip(self.rows, labels, strict=True)
+        ]
 
     @property
     def notes(self) -> list[str]:
         """What stands under the table: how it was made, the verdict, and the caveat if any."""
-        about = f"residual sd {self.residual_sd:.4g} of {self.response}"
+        about = f"residual sd {self.residual_sd:.4g} of {self.measured or self.response}"
         if self.family is not None:
-            about = f"{self.response}, {self.family} family"
+            about = f"{self.measured or self.response}, {self.family} family"
         made = f"{about}; method {self.method}; {self.units} units"
         notes = (made, *self._facts, self.estimand, self.verdict.value, self.caveat)
         return [note for note in notes if note]
@@ -172,12 +179,14 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         residual_sd=posterior.residual_sd(units),
         verdict=_judged(outcome),
         caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
-        response=posterior.model.response.label,
+        response=posterior.model.response.modelled,
         estimand=estimand(posterior),
         holders=holders,
         explained=posterior.explained(probability),
         contributions=posterior.contributions,
         relation=posterior.study.relation,
+        labels=tuple(labelled(posterior.model, list(posterior.names(units)))),
+        measured=posterior.model.response.measured,
         family=None if posterior.family is None else posterior.family.name,
         ratios=ratios_of(posterior, probability, units),
     )
@@ -254,8 +263,8 @@ def _absent(value: str | float | None) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _cells(row: Row, *, sampled: bool) -> list[str]:
-    cells = [row.name, *(f"{value:.4g}" for value in (row.mean, row.sd, row.low, row.high))]
+def _cells(row: Row, label: str, *, sampled: bool) -> list[str]:
+    cells = [label, *(f"{value:.4g}" for value in (row.mean, row.sd, row.low, row.high))]
     cells.append(f"{row.positive:.3f}")
     cells.append("" if row.standardised is None else f"{row.standardised:.3f}")
     if sampled:

@@ -17,6 +17,7 @@ from tacit.study import words as explanation
 from tacit.study.columns import Feature
 from tacit.study.toml import study_toml
 
+PERSONS = "all rows of a person count together as one, and may depend on each other in any way."
 MOST_LISTED = 20
 """Releases that are listed at once; more are folded away."""
 HASH_LETTERS = 19
@@ -50,6 +51,7 @@ def asked(subject: Subject) -> Html:
         _terms(study),
         _left_out(subject),
         paragraph("In every holder's table, $missing.", missing=explanation.missing(study)),
+        paragraph("Of persons: $person.", person=explanation.person(study)),
     )
 
 
@@ -112,7 +114,8 @@ def contributed(subject: Subject) -> Html:
         for c in contributions
     ]
     one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
-    heads = ("holder", "rows", "ε", "δ", "published", "release")
+    counted = explanation.counted(subject.posterior.study)
+    heads = ("holder", counted, "ε", "δ", "published", "release")
     releases = table("Releases behind this report", heads, rows)
     return section(
         "holders",
@@ -138,8 +141,9 @@ def promised(subject: Subject) -> Html:
         ("with a release, at most", f"{guess:.1f} in 100", guess / 100),
     ]
     caption = html(
-        "How often an attacker who knows all rows but one guesses right "
-        "which of two candidates the last one is."
+        "How often an attacker who knows all $counted but one guesses right "
+        "which of two candidates the last one is.",
+        counted=explanation.counted(study),
     )
     parts = [
         paragraph(
@@ -221,6 +225,7 @@ def _assumptions(subject: Subject) -> list[Html]:
         html("$response $shape;", response=response, shape=shape),
         scatter,
         html("rows lie within the agreed ranges; values outside were taken to be at the end."),
+        *([] if subject.posterior.study.person is None else [html(PERSONS)]),
     ]
 
 

@@ -24,7 +24,7 @@ def typical_rows(subject: Subject) -> tuple[list[str], dict[str, list[object]]]:
     rows = [base]
     for feature in study.features:
         for change in _changes(feature):
-            labels.append(f"{feature.name}: {_value(change)}")
+            labels.append(f"{feature.shown}: {_value(change)}")
             rows.append(base | {feature.name: change})
     kept = rows[:MOST_ROWS]
     columns = {feature.name: [row[feature.name] for row in kept] for feature in study.features}
@@ -49,7 +49,7 @@ def new_cases(subject: Subject) -> Html:
     rows = predictions.to_pylist()
     shown = [_expected(label, row) for label, row in zip(labels, rows, strict=True)]
     title = f"Expected {expected(subject)} of typical cases"
-    named = listed([f"{f.name} {_value(columns[f.name][0])}" for f in study.features])
+    named = listed([f"{f.shown} {_value(columns[f.name][0])}" for f in study.features])
     introduction = paragraph(
         "Take as the usual case one with $usual: the middle of every range, and reference levels. "
         "The other lines change one thing.",
@@ -125,7 +125,7 @@ def _variance(subject: Subject, usual_case: dict[str, float | None]) -> Html:
         "Of what is uncertain about the $response of a single usual case, "
         "$residual is how cases differ from each other, "
         "$sampling limited data, and $privacy privacy.",
-        response=subject.posterior.study.response.label,
+        response=subject.posterior.study.response.shown,
         **{name: percent(value / total) for name, value in known.items()},
     )
 

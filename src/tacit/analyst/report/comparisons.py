@@ -57,7 +57,8 @@ class Comparison:
     def contrast(self) -> str:
         """What is compared, for a label."""
         bottom, top = self.ends
-        return f"{self.feature.name}: {top} against {bottom}"
+        unit = "" if self.feature.unit is None else f" {self.feature.unit}"
+        return f"{self.feature.shown}: {top} against {bottom}{unit}"
 
     @property
     def label(self) -> str:
@@ -68,7 +69,7 @@ class Comparison:
     def name(self) -> str:
         """The feature, with its level or, on a curve, its ends, and where."""
         bottom, top = self.ends
-        name = self.feature.name
+        name = self.feature.shown
         if self.feature.range is None:
             name += f" {top}"
         elif not self.is_straight:

@@ -24,6 +24,7 @@ from tacit.page.markup import (
     table,
 )
 from tacit.page.numbers import between, listed, number, percent
+from tacit.study import words as explanation
 from tacit.study.transforms import FUNCTIONS
 
 MOST_HEADLINES = 3
@@ -68,8 +69,10 @@ def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate)
         low, high = compared.feature.typical or compared.feature.range or (0.0, 1.0)
         factor = compared.step / (high - low)
         template = ("each" if compared.where else "Each") + " additional $step of <b>$name</b>"
-    step = "unit" if compared.step == 1 else f"{compared.step:,.10g}"
-    what = html(template, name=compared.feature.name, top=top, bottom=bottom, step=step)
+    unit = compared.feature.unit
+    step = "unit" if compared.step == 1 and unit is None else f"{compared.step:,.10g}"
+    step += "" if unit is None else f" {unit}"
+    what = html(template, name=compared.feature.shown, top=top, bottom=bottom, step=step)
     if ratio_of(subject) is not None:
         return html(
             "$where$what goes with $times.",
@@ -125,7 +128,7 @@ def headline(subject: Subject, compared: Comparison, estimate: charts.Estimate) 
         response=subject.response,
         size=size,
         word="higher" if estimate.mean > 0 else "lower",
-        name=compared.feature.name,
+        name=compared.feature.shown,
         top=top,
         bottom=bottom,
         bounds=bounds,
@@ -291,10 +294,11 @@ def privacy_part(subject: Subject) -> Html:
         "privacy",
         title,
         paragraph(
-            "Two things blur the picture: the holders have a limited number of rows, "
+            "Two things blur the picture: the holders have a limited number of $counted, "
             "and each added noise to protect them. "
             "Without that noise the intervals above would be $said narrower.",
             said=said,
+            counted=explanation.counted(subject.posterior.study),
         ),
         figure(caption, charts.shares("shares", "Shares of limited data and of privacy", rows)),
     )

@@ -75,7 +75,7 @@ class Subject:
     @property
     def response(self) -> str:
         """What is modelled: the response, or its function."""
-        return self.posterior.model.response.label
+        return self.posterior.model.response.shown
 
     @property
     def interval(self) -> str:

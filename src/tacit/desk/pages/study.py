@@ -37,7 +37,7 @@ def _asks(study: Study) -> tuple[Html, ...]:
     return (
         paragraph(
             "How $response goes with the other columns below: one linear regression.",
-            response=html("<b>$name</b>", name=study.response.label),
+            response=html("<b>$name</b>", name=study.response.modelled),
         ),
         table(
             "Columns that your table must have", ("column", "kind", "values"), words.inputs(study)

@@ -4,6 +4,9 @@ Flower's SuperNode takes one question at a time and waits for its answer. Where 
 at the wrong moment it waits for ever: connected, and deaf. So it is started anew whenever the
 executor was there and is gone (`presence`), and whenever it ends by itself. What it was asked is
 not lost, since the server asks again and the ledger gives what was published before.
+
+Where a connection is cut in the middle of a handshake Flower gives the server up for good, and goes
+on living. Nothing but its own words tells of that, so they are listened to.
 """
 
 import contextlib
@@ -28,6 +31,8 @@ LONGEST_PAUSE = 20.0
 """Seconds between two starts of a SuperNode that ends at once, at most."""
 STEADY = 60.0
 """Seconds after which a SuperNode that ends is started again without a pause."""
+GIVEN_UP = ("Giving up reconnection", "Heartbeat failed unexpectedly", "Exception in thread")
+"""What a SuperNode says that will hear nothing more."""
 _SYSTEM = ctypes.CDLL(None)
 _SET_PARENT_DEATH_SIGNAL = 1
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -68,6 +73,7 @@ class Supervisor:
         self._started = 0.0
         self._pause = 1.0
         self._seen = False
+        self._lost = threading.Event()
 
     def step(self) -> None:
         """Look once, and do what is needed."""
@@ -76,6 +82,10 @@ class Supervisor:
             return
         if self._child.poll() is not None:
             self._ended(self._child.returncode)
+            return
+        if self._lost.is_set():
+            LOG.warning("the SuperNode has given the server up: it is started anew")
+            self.stop()
             return
         present = is_present(self._link.secret)
         if self._seen and not present:
@@ -95,7 +105,9 @@ class Supervisor:
             env=environment,
             preexec_fn=_ends_with_its_parent,  # noqa: PLW1509 - one call of the system, no lock
         )
-        threading.Thread(target=_pass_on, args=(self._child,), daemon=True).start()
+        self._lost = threading.Event()
+        words = (self._child, self._lost)
+        threading.Thread(target=_pass_on, args=words, daemon=True).start()
         self._started = time.monotonic()
         self._seen = False
 
@@ -123,11 +135,13 @@ class Supervisor:
         self._child = None
 
 
-def _pass_on(child: "subprocess.Popen[str]") -> None:
-    """What Flower says, as lines of this service's log."""
+def _pass_on(child: "subprocess.Popen[str]", lost: threading.Event) -> None:
+    """What Flower says, as lines of this service's log; and that it has given up."""
     for line in child.stdout or ():
         if words := _COLOURS.sub("", line).strip():
             LOG.info("SuperNode: %s", words)
+        if any(sign in line for sign in GIVEN_UP):
+            lost.set()
 
 
 def _ends_with_its_parent() -> None:

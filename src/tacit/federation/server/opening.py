@@ -95,6 +95,16 @@ def install(project: Path, folder: Path, state: Path, services: Services) -> str
     return services.start(["tacit-superlink"])
 
 
+def front(project: Path, services: Services) -> str | None:
+    """Put nginx before the SuperLink, where this machine has it; gives what could not be done."""
+    source = project / "superlink/nginx.conf"
+    target = services.root / "etc/nginx/conf.d/tacit.conf"
+    if services.user or not target.parent.is_dir():
+        return f"cp {source} {target}; systemctl restart nginx"
+    shutil.copy(source, target)
+    return services.start(["nginx"])
+
+
 def admit(app: Path, reply: Reply, control: Control) -> str:
     """Register a site's SuperNode and keep its keys; gives the SuperNode's number."""
     reply.check()

@@ -44,7 +44,7 @@ def _leaves(study: Study) -> tuple[Block, ...]:
     square = " and y'y (one number)" if study.response_square else ""
     return (
         Paragraph(
-            f"One linear regression of {study.response.label}. A holder turns each row into {d} "
+            f"One linear regression of {study.response.modelled}. A holder turns each row into {d} "
             "numbers of public ranges and adds up products: "
             f"X'X ({d * (d + 1) // 2} different numbers), X'y ({d} numbers){square}. These "
             "sums, with noise, the study itself, the holder's name and the receipt of the charge "

@@ -155,7 +155,7 @@ def _deployment(subject: Subject) -> Deployment:
         intended_use=subject.purpose,
         data_product=(
             f"noisy sums (X'X, X'y{square}) of one linear "
-            f"regression of {study.response.label} on {study.d} columns"
+            f"regression of {study.response.modelled} on {study.d} columns"
         ),
         publication_dates=tuple(
             charge.time for charge in subject.own_charges if charge.release is not None

@@ -80,8 +80,8 @@ class _Persons:
         """An id's bits; one that is missing has a number of its own, which no id's are."""
         known = ids.is_valid().to_numpy(zero_copy_only=False)
         bits = np.zeros((len(ids), 2), np.uint64)
-        bits[:, 0] = np.arange(self.rows, self.rows + len(ids))
-        bits[known] = np.stack(self._scrambler.bits(ids.drop_null()), axis=1)
+        bits[:, 1] = np.arange(self.rows, self.rows + len(ids))
+        bits[known] = np.stack(self._scrambler.marks_and_checks(ids.drop_null()), axis=1)
         return bits
 
     def statistics(self) -> Statistics:

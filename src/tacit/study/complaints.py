@@ -1,0 +1,97 @@
+"""What is wrong with a study file, in a sentence: the column by its name, the rule, the way out."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+FIELDS = {
+    "features": ("name", "label", "unit", "range", "typical", "levels", "other"),
+    "response": ("name", "label", "unit", "range", "function", "centred"),
+    "terms": ("product", "columns"),
+}
+"""Fields of the tables that are part of a study."""
+_KINDS = {
+    "string_type": "must be text in quotation marks",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "model_type": "must be a table of fields",
+    "missing": "must be given",
+}
+
+
+def explain_study(error: ValidationError, document: object) -> str:
+    """The first complaint about a study, with the name of the column that it is about."""
+    complaints = error.errors(include_url=False, include_input=False, include_context=False)
+    unknown = [complaint for complaint in complaints if complaint["type"] == "extra_forbidden"]
+    first = (unknown or complaints)[0]
+    return f"{_place(first['loc'], document)}: {_rule(first)}"
+
+
+def _rule(complaint: ErrorDetails) -> str:
+    """What must hold, in our own words where pydantic's would not help."""
+    path = complaint["loc"]
+    kind = complaint["type"]
+    if kind == "extra_forbidden":
+        return f"no such field in {_table(path)}{_meant(path)}"
+    if kind == "string_type" and "levels" in path:
+        return 'must be text in quotation marks, as levels = ["0", "1"]'
+    if kind == "tuple_type" and path[-1] in {"range", "typical"}:
+        return "must be a list of two numbers, as [18, 100]"
+    if kind in _KINDS:
+        return _KINDS[kind]
+    rule = complaint["msg"].removeprefix("Value error, ")
+    return (rule[0].lower() + rule[1:]).replace("input should be", "must be")
+
+
+def _place(path: Sequence[int | str], document: object) -> str:
+    """Where the complaint is: the column by its name, then the field."""
+    head, *rest = path or ["the study"]
+    if head == "features" and rest and isinstance(rest[0], int):
+        name = _name(document, rest[0])
+        field = ".".join(_step(step) for step in rest[1:])
+        return f"feature {name}" + (f": {field}" if field else "")
+    return ".".join(_step(step) for step in path) or "the document"
+
+
+def _step(step: int | str) -> str:
+    text = f"entry {step + 1}" if isinstance(step, int) else step[:100]
+    return text if text.isprintable() else ascii(text)
+
+
+def _name(document: object, place: int) -> str:
+    """A feature's name in quotation marks, or else its number, counted from 1."""
+    features = document.get("features") if isinstance(document, Mapping) else None
+    entry: Any = None
+    if isinstance(features, Sequence) and place < len(features):
+        entry = features[place]
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    is_fine = isinstance(name, str) and name.isprintable()
+    return repr(name[:100]) if is_fine and isinstance(name, str) else f"number {place + 1}"
+
+
+def _table(path: Sequence[int | str]) -> str:
+    return (
+        "a study" if len(path) == 1 else {"features": "a feature"}.get(str(path[0]), str(path[0]))
+    )
+
+
+def _meant(path: Sequence[int | str]) -> str:
+    """What was probably meant by a field that is not known."""
+    known = FIELDS.get(str(path[0]), ()) if len(path) > 1 else TOP
+    close = get_close_matches(str(path[-1]), known, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; those are {', '.join(known)}" if known else ""
+
+
+TOP = (
+    *("name", "relation", "epsilon", "delta", "intercept", "missing", "response", "features"),
+    *("terms", "release", "planned_rows", "holders", "person", "missing_person", "scales_share"),
+    *("stage_one", "secure_sum", "visits"),
+)
+"""Fields of a study itself."""
