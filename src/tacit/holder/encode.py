@@ -58,8 +58,9 @@ class Encoder:
         self.study = study
         self._map = None if question is None else RowMap.of(study, question)
         self.diagnostics = diagnostics
-        on_outside = None if diagnostics is None else diagnostics.count_clamped
         self._watch = None if diagnostics is None else diagnostics.watch
+        is_counted = diagnostics is not None and self._watch is None  # a watch counts them itself
+        on_outside = diagnostics.count_clamped if diagnostics and is_counted else None
         self._design = Design(
             study, response=True, unit=GRID, on_outside=on_outside, watch=self._watch
         )

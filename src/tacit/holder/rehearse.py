@@ -78,6 +78,7 @@ def rehearsal_of(
 ) -> Rehearsal:
     """The record of what was seen, with what it would cost."""
     watch = diagnostics.watch or Watch(study, GRID)
+    diagnostics.clamped = diagnostics.clamped or watch.clamped
     readings = source.readings() if isinstance(source, Table) else ()
     columns = _columns(study, watch, diagnostics, readings)
     lengths = Lengths(

@@ -24,7 +24,9 @@ MOST_ROWS_NAMED = 5
 MOST_VALUES = 1000
 """Different values that are counted; the rarest are forgotten beyond that."""
 SAMPLE = 2**11
-"""Rows of a batch, evenly spread, whose values are counted one by one inside the range."""
+"""Rows of the first batch, evenly spread, whose values are counted one by one."""
+LATER_SAMPLE = 2**7
+"""The same of every later batch."""
 
 
 @dataclass
@@ -52,12 +54,22 @@ class NumbersSeen:
 
         What is no number but was there is text that cannot be read as one.
         """
-        absent = np.isnan(values)
-        if absent.any():
+        if not len(values):
+            return
+        least = float(values.min())
+        most = float(values.max())
+        absent = None
+        if np.isnan(least):
+            absent = np.isnan(values)
             self._add_absent(absent, nulls)
-        self._add_range(values)
-        self._add_bins(values, absent)
-        step = max(1, len(values) // SAMPLE)
+            least = float(np.fmin.reduce(values, initial=np.inf))
+            most = float(np.fmax.reduce(values, initial=-np.inf))
+        self.least = min(self.least, least)
+        self.most = max(self.most, most)
+        if least < self.low or most > self.high:
+            self._add_outside(values)
+        self._add_bins(values, absent, reaches_end=most >= self.high)
+        step = max(1, len(values) // (SAMPLE if self.rows == 0 else LATER_SAMPLE))
         sample = values[::step]
         _count(self.sampled, sample[~np.isnan(sample)])
         self.rows += len(values)
@@ -70,13 +82,7 @@ class NumbersSeen:
         _note(self.rows_missing, missing, self.rows)
         _note(self.rows_unreadable, unreadable, self.rows)
 
-    def _add_range(self, values: NDArray[np.float64]) -> None:
-        least = np.fmin.reduce(values, initial=np.inf)
-        most = np.fmax.reduce(values, initial=-np.inf)
-        self.least = min(self.least, float(least))
-        self.most = max(self.most, float(most))
-        if least >= self.low and most <= self.high:
-            return
+    def _add_outside(self, values: NDArray[np.float64]) -> None:
         below = values < self.low
         above = values > self.high
         outside = below | above
@@ -85,16 +91,21 @@ class NumbersSeen:
         _note(self.rows_outside, outside, self.rows)
         _count(self.outside, values[outside])
 
-    def _add_bins(self, values: NDArray[np.float64], absent: NDArray[np.bool_]) -> None:
+    def _add_bins(
+        self, values: NDArray[np.float64], absent: NDArray[np.bool_] | None, *, reaches_end: bool
+    ) -> None:
         """Below the range, each part of it, above, and no number: one place each."""
         with np.errstate(over="ignore"):
             places = values - self.low
             places *= BINS / (self.high - self.low)
-        np.clip(places, -1.0, BINS, out=places)
-        np.floor(places, out=places)
-        places[values == self.high] = BINS - 1
-        places[absent] = BINS + 1
-        self.bins += np.bincount(places.astype(np.intp) + 1, minlength=BINS + 3)
+            places += 1.0
+        np.clip(places, 0.0, BINS + 1.0, out=places)
+        # Rounding must not move a value over an end of the range.
+        if reaches_end:
+            places[values == self.high] = BINS
+        if absent is not None:
+            places[absent] = BINS + 2
+        self.bins += np.bincount(places.astype(np.intp), minlength=BINS + 3)
 
 
 @dataclass
@@ -159,6 +170,11 @@ class Watch:
             else:
                 self.numbers[feature.name] = NumbersSeen(*feature.range)
         self.numbers[study.response.name] = NumbersSeen(*study.response.range)
+
+    @property
+    def clamped(self) -> dict[str, int]:
+        """How many values of each column lay outside its range."""
+        return {name: seen.below + seen.above for name, seen in self.numbers.items()}
 
     def see_numbers(
         self, column: Feature | Response, batch: pa.RecordBatch, values: NDArray[np.float64]

@@ -31,6 +31,7 @@ def advised(study: "Study") -> int:
     On public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
     """
     plain = study.release.average == 1 and study.release.noise == "frobenius"
+    plain = plain and study.weight is None and not study.responses
     fits = plain and study.secure_sum is None and study.scales_share is None
     if not (fits and study.planned_rows and study.d <= MOST_VISITED and study.count != "withheld"):
         return 1
