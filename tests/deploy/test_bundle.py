@@ -147,7 +147,7 @@ def test_the_containers_are_built_in_a_clean_root(bundle, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        env={"HOME": "/home/tacit", "PATH": "/opt/tacit/bin:/usr/bin:/bin"},
+        env={"HOME": "/home/tacit", "PATH": "/opt/tacit/bin:/usr/sbin:/usr/bin:/bin"},
     )
     assert asked.returncode == 0, asked.stderr
     assert not (root / "tmp/bundle").exists()
