@@ -1,6 +1,7 @@
 """One account by default, a ledger that explains itself or was put back, a study by questions.
 
-Covers `cli/ledger.py`, `cli/options.py`, `cli/study_questions.py`, `holder/explanation.py`.
+Covers `tacit.cli.ledger`, `tacit.cli.options`, `tacit.cli.study_questions`,
+`tacit.holder.explanation`.
 """
 
 import shutil

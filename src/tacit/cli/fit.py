@@ -26,7 +26,7 @@ Releases = Annotated[
     list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
 ]
 MethodName = Annotated[
-    str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
+    str | None, typer.Option(help="Method by one of the names above.")
 ]
 Sampler = Annotated[
     Literal["gradient", "metropolis", "pseudo-marginal"],
