@@ -40,7 +40,7 @@ from frame import Bench
 from scipy import stats
 
 from tacit.analyst.collection import Collection, collect
-from tacit.analyst.comparison.compare import compare, select
+from tacit.analyst.comparison.compare import compare, select_terms
 from tacit.analyst.fit import fit
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import privatise
@@ -216,7 +216,7 @@ def run_models(cell: Cell, seed: int) -> Tally:
         bits = rng.random(cell.d - 1) < 0.5
     theta = theta_of(rng, cell.d)
     theta[1:] *= bits
-    comparison = select(fit(released(rng, cell, theta)))
+    comparison = select_terms(fit(released(rng, cell, theta)))
     names = np.array(["a", *(f"x{k}" for k in range(1, cell.d - 2)), "a:x1"])
     true = " + ".join(names[bits]) or "(intercept) alone"
     likeliest = comparison.models[0]
@@ -316,7 +316,7 @@ def tell_times(bench: Bench) -> None:
     timed("a summary", 1.0, posterior.summary)
     small = posterior.submodel(without="x2")
     timed("two models compared", 1.0, lambda: compare(posterior, small))
-    chosen = timed("all sub-models of 20 terms", 60.0, lambda: select(posterior))
+    chosen = timed("all sub-models of 20 terms", 60.0, lambda: select_terms(posterior))
     bench.say(f"{chosen.weighed:,} sub-models")  # type: ignore[attr-defined]
 
 

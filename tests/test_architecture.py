@@ -331,7 +331,8 @@ def test_the_core_depends_on_the_light_list_and_nothing_else():
 
 
 def test_the_holders_side_uses_core_dependencies_only():
-    core = {"numpy", "scipy", "pyarrow", "opendp", "pydantic", "typer", "rich", "tacit"}
+    core = {"numpy", "scipy", "pyarrow", "opendp", "pydantic", "pydantic_core", "typer", "rich"}
+    core |= {"tacit"}
     core |= {"cryptography"}  # for signing, imported late
     core |= {"pyspark"}  # for Spark tables, imported late
     core |= {"python_calamine", "pyreadstat"}  # for files of other programs, imported late

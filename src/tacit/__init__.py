@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from tacit.analyst.collection import Collection as Collection
     from tacit.analyst.collection import collect as collect
     from tacit.analyst.comparison.compare import compare as compare
-    from tacit.analyst.comparison.compare import select as select
+    from tacit.analyst.comparison.compare import select_terms as select_terms
     from tacit.analyst.fit import fit as fit
     from tacit.analyst.follow import Follower as Follower
     from tacit.analyst.methods.method import Settings as Settings
@@ -70,7 +70,7 @@ _HOMES = {
     "publish": "tacit.holder.publish",
     "publish_scales": "tacit.holder.scales",
     "rehearse": "tacit.holder.publish",
-    "select": "tacit.analyst.comparison.compare",
+    "select_terms": "tacit.analyst.comparison.compare",
     "simulate": "tacit.simulation",
     "sql_table": "tacit.rows.sql",
     "stream": "tacit.holder.stream.publish",

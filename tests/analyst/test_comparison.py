@@ -17,7 +17,7 @@ from studies import agreed
 
 from tacit.analyst.collection import collect
 from tacit.analyst.comparison.averaging import averaged
-from tacit.analyst.comparison.compare import compare, joint_probabilities, select
+from tacit.analyst.comparison.compare import compare, joint_probabilities, select_terms
 from tacit.analyst.comparison.likelihood import likelihoods
 from tacit.analyst.comparison.models import all_models
 from tacit.analyst.comparison.subsets import all_subsets
@@ -128,7 +128,7 @@ def test_of_exact_statistics_it_equals_averaging_over_rows():
     table = rows()
     covariance = np.diag([1.0, 0.3, 0.2, 0.4, 0.1])
     prior = replace(Prior.weak(5), covariance=covariance, by_spread=False)
-    comparison = select(of_exact(study, table, prior, 0.04))
+    comparison = select_terms(of_exact(study, table, prior, 0.04))
     weights, inclusion, mean = reference(table, covariance, 0.04)
     told = [term.probability for term in comparison.inclusion]
     np.testing.assert_allclose(told, inclusion, atol=1e-5)  # rows are rounded to 2**-18
@@ -159,7 +159,7 @@ def test_averaged_moments_are_those_of_the_reference():
 
 
 def test_a_slope_is_found_and_the_rest_is_not(posterior):
-    comparison = select(posterior)
+    comparison = select_terms(posterior)
     told = {term.term: term.probability for term in comparison.inclusion}
     assert told["x0"] > 0.99
     assert told["x1"] < 0.5
@@ -171,7 +171,7 @@ def test_a_slope_is_found_and_the_rest_is_not(posterior):
 
 
 def test_named_models_agree_with_the_selection(posterior):
-    every = {one.terms: one.probability for one in select(posterior).models}
+    every = {one.terms: one.probability for one in select_terms(posterior).models}
     named = compare(posterior, posterior.submodel(without="x3"), posterior.submodel(only="x0"))
     told = {one.terms: one.probability for one in named.models}
     for one, other in itertools.combinations(told, 2):
@@ -191,13 +191,13 @@ def test_whether_a_term_is_needed_is_answered_in_one_line(posterior):
 
 def test_little_information_leaves_probabilities_near_the_priors():
     released = simulate(plain(epsilon=0.05), rows(200), np.random.default_rng(2), holder="a")
-    comparison = select(fit(collect([released], allow_simulated=True)))
+    comparison = select_terms(fit(collect([released], allow_simulated=True)))
     for term in comparison.inclusion:
         assert term.probability == pytest.approx(term.prior, abs=0.15)
 
 
 def test_the_average_is_a_posterior_like_any_other(posterior, tmp_path):
-    average = select(posterior).average
+    average = select_terms(posterior).average
     average.save(tmp_path / "average.parquet")
     back = Posterior.load(tmp_path / "average.parquet")
     row = {f"x{k}": [0.5] for k in range(4)}
@@ -217,7 +217,7 @@ def test_a_million_models_take_less_than_a_minute():
     ]
     posterior = fit(collect(released, allow_simulated=True))
     begun = time.perf_counter()
-    assert select(posterior).weighed == 2**20
+    assert select_terms(posterior).weighed == 2**20
     assert time.perf_counter() - begun < 60
 
 
@@ -230,15 +230,15 @@ def test_what_cannot_be_compared_is_refused(posterior):
     with pytest.raises(PosteriorError, match="two of the models are the same"):
         compare(posterior, posterior)
     with pytest.raises(PosteriorError, match="does not hold the statistics"):
-        select(replace(posterior, source=None))
+        select_terms(replace(posterior, source=None))
     with pytest.raises(PosteriorError, match="between 0 and 1"):
-        select(posterior, inclusion=1.0)
+        select_terms(posterior, inclusion=1.0)
     other = replace(posterior, contributions=posterior.contributions[:1])
     with pytest.raises(PosteriorError, match="the same releases"):
         compare(posterior, other)
     apart = replace(posterior, source=replace(posterior.source, holders="separate"))
     with pytest.raises(PosteriorError, match="not separate ones"):
-        select(apart)
+        select_terms(apart)
     many = plain([{"name": f"x{k}", "range": [-1, 1]} for k in range(21)])
     with pytest.raises(PosteriorError, match=r"21 terms.* up to 20"):
         all_models(many, 0.5)
@@ -246,7 +246,7 @@ def test_what_cannot_be_compared_is_refused(posterior):
 
 def test_holders_taken_to_be_alike_are_compared_so(posterior):
     alike = replace(posterior, source=replace(posterior.source, holders="common"))
-    assert select(alike).weighed == 16
+    assert select_terms(alike).weighed == 16
 
 
 def test_the_command(tacit, posterior, house):

@@ -11,7 +11,7 @@ import pytest
 from test_reading import of_exact
 
 from tacit.analyst.collection import collect
-from tacit.analyst.comparison.compare import select
+from tacit.analyst.comparison.compare import select_terms
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import PosteriorError
@@ -198,4 +198,4 @@ def test_of_a_family_they_are_on_its_own_scale():
     assert mean.mean == pytest.approx(odds.mean(), abs=0.3)
     assert posterior.explained() is None
     with pytest.raises(PosteriorError, match="compared as straight lines"):
-        select(posterior)
+        select_terms(posterior)

@@ -25,9 +25,12 @@ from tacit.privacy.gaussian import compose, epsilon_of, mu_of
 from tacit.release import Release
 from tacit.study import Study
 
+PERSON = os.environ.get("CRASH_PERSON")
+"""A column of persons, four rows each, where the study is to be one of persons."""
 STUDY = Study.from_document(
     {
         "name": "crash-test",
+        "person": PERSON,
         "epsilon": 0.1,
         "delta": 1e-6,
         "response": {"name": "y", "range": [0, 1]},
@@ -35,6 +38,8 @@ STUDY = Study.from_document(
     }
 )
 ROWS = {"x": np.linspace(0, 1, 20), "y": np.linspace(1, 0, 20)}
+if PERSON is not None:
+    ROWS[PERSON] = np.arange(20) % 5
 PATIENCE = 0.1
 """Longest wait in seconds for the moment aimed at."""
 

@@ -5,6 +5,7 @@ Covers `tacit.holder.publish`, `tacit.holder.charge` and `tacit.holder.ledger`.
 """
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 
 
-def run(work, folder, *arguments):
+def run(work, folder, *arguments, **environment):
     script = Path(__file__).with_name("crashing.py")
     done = subprocess.run(
         [sys.executable, script, work, folder, json.dumps(arguments)],
@@ -30,6 +31,7 @@ def run(work, folder, *arguments):
         text=True,
         timeout=1200,
         check=False,
+        env=os.environ | environment,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -53,13 +55,20 @@ def test_200_kills(tmp_path):
     assert 0 < totals["lost"] < totals["charges"]
 
 
+def test_kills_with_persons(tmp_path):
+    totals = run("kills", tmp_path, 40, 3, CRASH_PERSON="id")
+    assert totals["kills"] == 40
+    assert totals["files"] > 0
+
+
 @pytest.mark.slow
 def test_2000_kills(tmp_path):
     assert run("kills", tmp_path, 2000, 2)["kills"] == 2000
 
 
-def test_a_kill_before_any_sql_statement_wastes_at_most_one_charge(tmp_path):
-    *killed, survived = run("statements", tmp_path)
+@pytest.mark.parametrize("persons", [{}, {"CRASH_PERSON": "id"}], ids=["rows", "persons"])
+def test_a_kill_before_any_sql_statement_wastes_at_most_one_charge(tmp_path, persons):
+    *killed, survived = run("statements", tmp_path, **persons)
     assert survived == {"charges": 1, "lost": 0, "files": 1, "killed": 0}
     stages = [(outcome["charges"], outcome["lost"], outcome["files"]) for outcome in killed]
     assert set(stages) == {(0, 0, 0), (1, 1, 0)}, (

@@ -1,7 +1,7 @@
 """Studies of persons: each counts as one row does, from every source, in any order, to the bit.
 
-Covers `tacit.holder.weighing`, `tacit.holder.persons`, `tacit.holder.division` and what they need of
-`tacit.rows`.
+Covers `tacit.holder.persons`, `tacit.holder.division`, `tacit.holder.weighing` and what they need
+of `tacit.rows`.
 """
 
 import hashlib

@@ -38,7 +38,7 @@ def compare(
     Example: `tacit compare posterior.parquet --without age:sex`
     """
     from tacit.analyst.comparison.compare import compare as weigh
-    from tacit.analyst.comparison.compare import select
+    from tacit.analyst.comparison.compare import select_terms
     from tacit.analyst.posterior.posterior import Posterior
     from tacit.errors import PosteriorError
     from tacit.files import refuse_overwriting, refuse_unwritable
@@ -51,7 +51,7 @@ def compare(
     fitted = [Posterior.load(path) for path in posteriors]
     if without:
         fitted.append(fitted[0].submodel(without=without))
-    comparison = weigh(*fitted) if len(fitted) > 1 else select(fitted[0], inclusion)
+    comparison = weigh(*fitted) if len(fitted) > 1 else select_terms(fitted[0], inclusion)
     if out is not None:
         comparison.average.save(out)
     if as_json:

@@ -83,7 +83,8 @@ def _as_text(batches: Iterable[pa.RecordBatch], person: str) -> "Roll":
 
 def counted_alone(batch: pa.RecordBatch, person: str) -> pa.RecordBatch:
     """A batch that is a table by itself, with what each row's person has."""
-    return next(_second_reading(*[Table(lambda: iter([batch]))] * 2, person))
+    table = Table(lambda: iter([batch]))
+    return next(_second_reading(table, table, person))
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,7 @@ def responses(study: Study) -> str:
         parts.append(f"{name}: {ratios[0]:.3g} times on X'X, {ratios[1]:.3g} times on X'y")
     return (
         f"{sentence}; no row is shrunk, so that none counts by its response. Noise against "
-        f"{number} "
-        f"studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
+        f"{number} studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
     )
 
 

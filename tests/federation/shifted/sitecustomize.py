@@ -4,6 +4,7 @@ Flower's and Tacit's time of day are shifted, and nothing that waits is.
 """
 
 import os
+import sys
 import time
 
 AHEAD = float(os.environ.get("TEST_CLOCK_AHEAD", "0"))
@@ -15,4 +16,11 @@ if AHEAD:
 
     import flwr.supercore.date
 
-    flwr.supercore.date.now = lambda: dt.datetime.now(dt.UTC) + dt.timedelta(seconds=AHEAD)
+    _right_now = flwr.supercore.date.now
+
+    def _wrong_now():
+        return _right_now() + dt.timedelta(seconds=AHEAD)
+
+    for _module in [module for name, module in sys.modules.items() if name.startswith("flwr.")]:
+        if getattr(_module, "now", None) is _right_now:
+            _module.now = _wrong_now

@@ -100,7 +100,9 @@ class Comparison:
 def compare(*posteriors: Posterior) -> Comparison:
     """Weigh the models of several posteriors of the same releases, equally likely beforehand."""
     if len(posteriors) < 2:  # noqa: PLR2004
-        raise PosteriorError("compare takes two posteriors at least; select weighs all sub-models")
+        raise PosteriorError(
+            "compare takes two posteriors at least; select_terms weighs all sub-models"
+        )
     first = posteriors[0]
     _check_same(posteriors)
     held = {name for posterior in posteriors for name in term_names(posterior.model)}
@@ -109,7 +111,7 @@ def compare(*posteriors: Posterior) -> Comparison:
     return _weighed(first, models, whole.places)
 
 
-def select(posterior: Posterior, inclusion: float = 0.5) -> Comparison:
+def select_terms(posterior: Posterior, inclusion: float = 0.5) -> Comparison:
     """Weigh all sub-models of a posterior's model; a term is in with this probability before."""
     _check_same((posterior,))
     whole = of_terms(posterior.study, term_names(posterior.model), posterior.asked.response)

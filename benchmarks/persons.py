@@ -1,0 +1,141 @@
+"""Several rows a person: does the claim hold, and do intervals?
+
+*Attack.* An optimiser searches persons of 1 to 50 rows whose exchange (replace-one) or removal
+(add-remove) moves the statistics most, through the real code, in every release form; then the same
+with rows that are not divided by √m. Bars: never above the claim, 99 % of it reached in every form,
+and the undivided rows caught.
+
+*Coverage.* 1,000 persons of 1, 5 or 50 rows, or of 1 to 50 unequally, whose residuals correlate by
+ICC; one feature is the person's, one changes from row to row. Shares of 90 % intervals that hold
+the truth, and how wide they are against what the estimates' own spread would need: at ICC 0 rows of
+a person tell m times more than intervals assume, and `too wide` says what that costs. Bars: at each
+ICC at least 88 %, and at ICC 1 at most 93 % for the person's own feature (a feature that changes
+from row to row averages a common residual out, and is covered more often).
+
+    python benchmarks/persons.py [--quick] [--check] [--runs 100]
+
+`--quick` tries six forms and four cells of 40 runs.
+"""
+
+import sys
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+from frame import Bench
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "privacy"))
+
+from test_whole_persons import RELATIONS, attack, person_study
+
+from tacit.analyst.collection import Collection
+from tacit.analyst.fit import fit
+from tacit.holder.division import Division
+from tacit.simulation import simulate
+from tacit.study import Study
+
+PERSONS = 1000
+THETA = np.array([0.1, 0.3, -0.2])
+RESIDUAL_SD = 0.25
+EPSILONS = (1.0, 10.0)
+ICCS = (0.0, 0.2, 0.5, 0.8, 1.0)
+SIZES = ("1", "5", "50", "1 to 50")
+NORMAL_90 = 3.2897
+"""Width of a central 90 % interval in standard deviations."""
+
+
+def main() -> None:
+    bench = Bench(__doc__, quick="six forms, four cells of 40 runs")
+    bench.option("--runs", type=int, default=100, help="runs of each cell")
+    options = bench.options()
+    attacked(bench, 3 if options.quick else 18)
+    cells = [(icc, size, epsilon) for epsilon in EPSILONS for icc in ICCS for size in SIZES]
+    if options.quick:
+        cells = [(icc, size, 10.0) for icc in (0.0, 1.0) for size in ("5", "1 to 50")]
+    covered(bench, cells, 40 if options.quick else options.runs)
+    bench.finish()
+
+
+def attacked(bench: Bench, seeds: int) -> None:
+    """The optimiser's best, as a share of the claim."""
+    table = bench.table(
+        "attack", {"relation": "<12", "forms": "d", "least": ".3f%", "most": ".3f%"}
+    )
+    for relation in RELATIONS:
+        shares = []
+        for seed in range(seeds):
+            study = person_study(seed, relation)
+            shares.append(attack(study, np.random.default_rng(seed)) / study.form.sensitivity)
+        table.row(relation, seeds, min(shares), max(shares))
+        bench.bar(f"{relation}: never above the claim", met=max(shares) <= 1)
+        bench.bar(f"{relation}: at least 99 % of it reached", met=min(shares) >= 0.99)
+        honest = Division._factors  # noqa: SLF001
+        Division._factors = lambda _self, rows: np.ones_like(rows)  # type: ignore[method-assign]  # noqa: SLF001
+        study = person_study(2, relation)
+        undivided = attack(study, np.random.default_rng(2)) / study.form.sensitivity
+        Division._factors = honest  # type: ignore[method-assign]  # noqa: SLF001
+        bench.bar(f"{relation}: rows that are not divided are caught", met=undivided > 1)
+        bench.say(f"{relation}: rows that are not divided move {undivided:.1f} times the claim")
+
+
+def study_of(epsilon: float) -> Study:
+    """One feature of the person's, one of the row's."""
+    return Study.from_document(
+        {
+            "name": "visits",
+            "epsilon": epsilon,
+            "delta": 1e-6,
+            "person": "id",
+            "response": {"name": "y", "range": [-2, 2]},
+            "features": [{"name": name, "range": [-1, 1]} for name in ("own", "row")],
+        }
+    )
+
+
+def visits(rng: np.random.Generator, icc: float, size: str) -> dict[str, np.ndarray]:
+    """Rows of all persons."""
+    counts = rng.integers(1, 51, PERSONS) if size == "1 to 50" else np.full(PERSONS, int(size))
+    ids = np.repeat(np.arange(PERSONS), counts)
+    own = rng.uniform(-1, 1, PERSONS)[ids]
+    row = rng.uniform(-1, 1, len(ids))
+    common = rng.standard_normal(PERSONS)[ids]
+    residual = np.sqrt(icc) * common + np.sqrt(1 - icc) * rng.standard_normal(len(ids))
+    y = THETA[0] + THETA[1] * own + THETA[2] * row + RESIDUAL_SD * residual
+    return {"own": own, "row": row, "y": y, "id": ids}
+
+
+def covered(bench: Bench, cells: list[tuple[float, str, float]], runs: int) -> None:
+    """Coverage by cell, and the bars by ICC."""
+    shape = {"ICC": ".1f", "rows": "<8", "epsilon": "g", "own": ".1f%", "row": ".1f%"}
+    table = bench.table("coverage", shape | {"too wide, own": ".2f", "too wide, row": ".2f"})
+    shares: dict[float, list[np.ndarray]] = {}
+    for number, (icc, size, epsilon) in enumerate(cells):
+        study = study_of(epsilon)
+        inside = []
+        means = []
+        widths = []
+        for run in range(runs):
+            rng = np.random.default_rng([number, run])
+            release = simulate(study, visits(rng, icc, size), rng, holder="one")
+            posterior = fit(Collection(study, (release,)))
+            low, high = posterior.interval(0.9).T
+            inside.append((low <= THETA) & (high >= THETA))
+            means.append(posterior.mean())
+            widths.append(high - low)
+        held = np.mean(inside, axis=0)
+        wide = np.mean(widths, axis=0) / (NORMAL_90 * np.std(means, axis=0))
+        table.row(icc, size, epsilon, held[1], held[2], wide[1], wide[2])
+        shares.setdefault(icc, []).append(held)
+    for icc, each in shares.items():
+        own = mean(held[1] for held in each)
+        row = mean(held[2] for held in each)
+        least = min(own, row)
+        bench.bar(f"ICC {icc:g}: coverage {least:.1%}, at least 88 %", met=least >= 0.88)
+        if icc == 1:
+            bench.bar(
+                f"ICC 1: coverage {own:.1%} of the person's own, at most 93 %", met=own <= 0.93
+            )
+
+
+if __name__ == "__main__":
+    main()
