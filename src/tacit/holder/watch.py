@@ -25,6 +25,8 @@ MOST_VALUES = 1000
 """Different values that are counted; the rarest are forgotten beyond that."""
 SAMPLE = 2**11
 """Rows of the first batch, evenly spread, whose values are counted one by one."""
+PICTURED = 2**13
+"""Rows of a batch, evenly spread, that a picture is made of."""
 LATER_SAMPLE = 2**7
 """The same of every later batch."""
 
@@ -68,7 +70,12 @@ class NumbersSeen:
         self.most = max(self.most, most)
         if least < self.low or most > self.high:
             self._add_outside(values)
-        self._add_bins(values, absent, reaches_end=most >= self.high)
+        spread = max(1, len(values) // PICTURED)
+        self._add_bins(
+            values[::spread],
+            None if absent is None else absent[::spread],
+            reaches_end=most >= self.high,
+        )
         step = max(1, len(values) // (SAMPLE if self.rows == 0 else LATER_SAMPLE))
         sample = values[::step]
         _count(self.sampled, sample[~np.isnan(sample)])
