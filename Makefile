@@ -16,9 +16,8 @@ $(DEMO): pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[demo]"
 	touch $(DEMO)
 
-# Replaces ./demo.
+# Writes ./demo, which must not exist yet.
 demo: $(DEMO)
-	rm -rf demo
 	$(BIN)/tacit demo --out demo
 
 # WORKERS=0 runs the tests in one process.

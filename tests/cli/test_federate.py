@@ -2,7 +2,8 @@
 
 Also the deployment page's commands.
 
-Covers `tacit.cli.federate`, `tacit.federation.project`, `tacit.federation.keys`.
+Covers `tacit.cli.federate`, `tacit.federation.project`, `tacit.federation.keys`,
+`tacit.federation.client.rehearsed`.
 """
 
 import json
@@ -215,8 +216,10 @@ def test_a_data_officer_sees_a_request_and_decides(tacit, site, monkeypatch):
 
     replies = iter([False, False])
     monkeypatch.setattr(typer, "confirm", lambda _question: next(replies))
-    code, out, _ = tacit("federate", "approve", site, study.hash[:15])
+    code, out, err = tacit("federate", "approve", site, study.hash[:15])
     assert code == 0
+    assert "Rehearsal; stays here" in err or "cannot be rehearsed here" in err
+    assert "stays here" not in out
     assert "guess right 50 times in 100" in out
     assert "what would leave: one file with noisy sums, 5 by 5 for X'X" in out
     assert "what it would cost: epsilon = 1 at delta = 1e-06; data set 'patients' has" in out

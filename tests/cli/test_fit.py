@@ -46,7 +46,7 @@ def test_fit_and_summary_tell_the_same(house):
     assert fitted.returncode == shown.returncode == 0, fitted.stderr + shown.stderr
     first, second = json.loads(fitted.stdout), json.loads(shown.stdout)
     assert first.pop("posterior") == "p.parquet"
-    assert first.pop("left_out") == []
+    assert first.pop("left_out") == first.pop("absent") == first.pop("unexpected") == []
     assert first == second
     assert [row["name"] for row in second["coefficients"]][:2] == ["(intercept)", "age"]
     assert second["verdict"] == "computed"

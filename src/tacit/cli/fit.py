@@ -25,9 +25,7 @@ from tacit.errors import PosteriorError
 Releases = Annotated[
     list[Path], typer.Argument(help="Release files, release logs of streams, or folders of them.")
 ]
-MethodName = Annotated[
-    str | None, typer.Option(help="Method by name; `tacit fit --help` lists them below.")
-]
+MethodName = Annotated[str | None, typer.Option(help="Method by one of the names above.")]
 Sampler = Annotated[
     Literal["gradient", "metropolis", "pseudo-marginal"],
     typer.Option(

@@ -40,7 +40,8 @@ class Rows:
 class Column:
     """What a table holds in one of the study's columns.
 
-    A numeric one has a range and a picture of `counts`, equal parts of the range from low to high;
+    A numeric one has a range and a picture of `counts`, equal parts of the range from low to high,
+    which of large tables is of some rows, evenly spread;
     a categorical one has `levels` with their counts. `outside` are the values, most frequent
     first, that lie outside the range, and `strangers` the levels that the study does not list.
     """

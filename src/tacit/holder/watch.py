@@ -23,8 +23,12 @@ MOST_ROWS_NAMED = 5
 """Rows that are named by number, of each kind."""
 MOST_VALUES = 1000
 """Different values that are counted; the rarest are forgotten beyond that."""
+FREQUENT = 16
+"""Different values of a later batch that are counted: the most frequent."""
 SAMPLE = 2**11
 """Rows of the first batch, evenly spread, whose values are counted one by one."""
+PICTURED = 2**13
+"""Rows of a batch, evenly spread, that a picture is made of."""
 LATER_SAMPLE = 2**7
 """The same of every later batch."""
 
@@ -68,7 +72,12 @@ class NumbersSeen:
         self.most = max(self.most, most)
         if least < self.low or most > self.high:
             self._add_outside(values)
-        self._add_bins(values, absent, reaches_end=most >= self.high)
+        spread = max(1, len(values) // PICTURED)
+        self._add_bins(
+            values[::spread],
+            None if absent is None else absent[::spread],
+            reaches_end=most >= self.high,
+        )
         step = max(1, len(values) // (SAMPLE if self.rows == 0 else LATER_SAMPLE))
         sample = values[::step]
         _count(self.sampled, sample[~np.isnan(sample)])
@@ -198,8 +207,10 @@ def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:
 
 def _count(counter: Counter[float], values: NDArray[np.float64]) -> None:
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) > MOST_VALUES:
-        most = np.argsort(counts)[-MOST_VALUES:]
+    # A code piles up in every batch: of many values, and once many are known, the top ones do.
+    kept = MOST_VALUES if not counter else FREQUENT
+    if len(distinct) > kept:
+        most = np.argpartition(counts, -kept)[-kept:]
         distinct = distinct[most]
         counts = counts[most]
     for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):

@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 FIELDS = {
     "features": ("name", "label", "unit", "range", "typical", "levels", "other"),
@@ -32,7 +31,7 @@ def explain_study(error: ValidationError, document: object) -> str:
     return f"{_place(first['loc'], document)}: {_rule(first)}"
 
 
-def _rule(complaint: ErrorDetails) -> str:
+def _rule(complaint: Mapping[str, Any]) -> str:
     """What must hold, in our own words where pydantic's would not help."""
     path = complaint["loc"]
     kind = complaint["type"]
@@ -44,7 +43,7 @@ def _rule(complaint: ErrorDetails) -> str:
         return "must be a list of two numbers, as [18, 100]"
     if kind in _KINDS:
         return _KINDS[kind]
-    rule = complaint["msg"].removeprefix("Value error, ")
+    rule: str = complaint["msg"].removeprefix("Value error, ")
     return (rule[0].lower() + rule[1:]).replace("input should be", "must be")
 
 
