@@ -85,7 +85,7 @@ def test_the_key_opens_the_desk_once(desk):
     assert "start it again" in text
 
 
-@pytest.mark.parametrize("key", ["", "?key=", "?key=x", "?key=" + secrets.token_urlsafe(32)])
+@pytest.mark.parametrize("key", ["", "?key=", "?key=x", "?key=" + 43 * "A"])
 def test_a_wrong_key_opens_nothing_and_spends_none(desk, key):
     status, headers, text = desk.ask("GET", f"/{key}")
     assert status == 403

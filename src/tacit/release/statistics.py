@@ -14,7 +14,6 @@ from pydantic import FailFast, Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
-from tacit.privacy.visits import shares_of
 from tacit.records import Number, Record, must
 from tacit.release.attestation import Attestation
 from tacit.release.document import Published, provenance
@@ -201,14 +200,12 @@ class Release(Published):
             (self.visit.places is not None) == has_places(self.study),
             "visit.places must be there exactly when the study asks for places",
         )
-        own = self._needed()
-        shares = shares_of(self.study.visit_count)
+        budget = self.study.budget(self.epsilon, self.delta)
         for answer in answers:
-            ratio = math.sqrt(shares[numbers[-1] - 1] / shares[answer.question.visit - 1])
+            needed = visit_mechanism(self.study, answer.question.visit, budget).noise.by_part()
             stated = answer.noise.by_part()
-            agree = stated.keys() == own.noise.by_part().keys() and all(
-                math.isclose(stated[part], ratio * sd, rel_tol=1e-6)
-                for part, sd in own.noise.by_part().items()
+            agree = stated.keys() == needed.keys() and all(
+                math.isclose(stated[part], sd, rel_tol=1e-6) for part, sd in needed.items()
             )
             must(agree, "visit.earlier: noise is not that of the study at this epsilon and delta")
 
