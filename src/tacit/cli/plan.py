@@ -83,6 +83,8 @@ Picture = Annotated[
     Path | None,
     typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
 ]
+WIDTH = 80
+"""Of the tables that are printed."""
 
 
 def plan(
@@ -197,6 +199,16 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
 
 
 def _table(forecasts: list["Forecast"]) -> str:
+    """The forecasts side by side, in as many tables below each other as 80 columns ask for."""
+    for abreast in range(len(forecasts), 1, -1):
+        starts = range(0, len(forecasts), abreast)
+        tables = [_side_by_side(forecasts[first : first + abreast]) for first in starts]
+        if all(len(line) <= WIDTH for table in tables for line in table.splitlines()):
+            return "\n\n".join(tables)
+    return "\n\n".join(_side_by_side([each]) for each in forecasts)
+
+
+def _side_by_side(forecasts: list["Forecast"]) -> str:
     from tacit.analyst.posterior.text_table import text_table
 
     rows = [["", *(f"epsilon = {each.epsilon:g}" for each in forecasts)]]

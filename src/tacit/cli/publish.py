@@ -38,7 +38,7 @@ Database = Annotated[
 ]
 SparkTable = Annotated[
     str | None,
-    typer.Option(help="Instead of files: a table of Spark's catalogue, or parquet.`path`."),
+    typer.Option(help="Instead of files: a table of Spark's catalogue."),
 ]
 SparkMaster = Annotated[
     str | None,

@@ -158,11 +158,12 @@ def _leaves(study: Study, stage: StageName) -> Iterator[str]:
             yield "y'y with noise: the sum of the response's squares"
         if study.release.smallest_eigenvalue:
             yield "the smallest eigenvalue of X'X, with noise"
+    counted = "rows" if study.person is None else "persons"
     yield {
-        "exact": "the number of rows, exactly",
-        "public": "the number of rows, exactly: it was declared public",
-        "noisy": "the number of rows, with noise",
-        "withheld": "nothing of the number of rows",
+        "exact": f"the number of {counted}, exactly",
+        "public": f"the number of {counted}, exactly: it was declared public",
+        "noisy": f"the number of {counted}, with noise",
+        "withheld": f"nothing of the number of {counted}",
     }[study.count]
     yield "the study, this holder's name, the time, and the ledger's receipt"
     yield "nothing else: no row, no name of a person, nothing of this rehearsal"

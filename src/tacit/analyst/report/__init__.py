@@ -86,9 +86,10 @@ def _title(posterior: Posterior) -> str:
 
 def _standfirst(posterior: Posterior) -> str:
     holders = len(posterior.contributions)
-    who = "one data holder" if holders == 1 else f"{holders} data holders"
+    who = "one data holder, who" if holders == 1 else f"{holders} data holders, none of whom"
     rows = "" if posterior.rows is None else f" over {posterior.rows:,.0f} rows"
-    return f"One regression{rows} of {who}, none of whom showed a row to anyone."
+    shown = "showed no row to anyone" if holders == 1 else "showed a row to anyone"
+    return f"One regression{rows} of {who} {shown}."
 
 
 def _facts(subject: Subject) -> Html:
