@@ -248,8 +248,9 @@ class Corpus:
             wire.record_of(wire.Answer("waiting", wire.Reason.WAITING)),
             wire.record_of(wire.Answer("released", release=rng.choice(self.texts["release"]))),
         ]
-        [(name, record)] = rng.choice(messages).items()
-        fields = dict(record)
+        records = dict(rng.choice(messages))
+        name = rng.choice(list(records))
+        fields = dict(records.pop(name))
         for _ in range(rng.choice((1, 1, 2))):
             key = rng.choice(list(fields) or ["version"])
             match rng.randrange(4):
@@ -261,7 +262,8 @@ class Corpus:
                     fields[key] = mutated_text(rng, str(fields.get(key)), STUDY)
                 case _:
                     fields[key] = rng.choice([v for v in VALUES if _travels(v)])
-        return RecordDict({rng.choice((name, name, "step", "x")): ConfigRecord(fields)})
+        records[rng.choice((name, name, "step", "x"))] = ConfigRecord(fields)
+        return RecordDict(records)
 
     def _round(self, rng: random.Random) -> tuple[Round, wire.Step]:
         met = rng.choice(self.rounds)
@@ -291,7 +293,7 @@ def _travels(value: object) -> bool:
 
 
 def _read_message(content: RecordDict) -> object:
-    [name] = content
+    name = next((each for each in content if each != "site"), "")
     readers = {"step": wire.read_step, "answer": wire.read_answer}
     return readers.get(name, wire.read_request)(content)
 

@@ -104,6 +104,7 @@ def visit(browser, house, monkeypatch):
 
 
 def open_study(page, house):
+    page.wait_for_load_state()  # nobody chooses a file before the page is there
     page.set_input_files("#study-file", house / "study.toml")
     page.wait_for_url("**/studies/*")
 
