@@ -83,7 +83,7 @@ class Guess:
         if self.correlation is not None:
             return self.correlation
         numeric = sum(feature.range is not None for feature in study.features)
-        return max(0.0, 1 - OVERLAP / float(max(numeric, 1)) ** CROWDING)
+        return max(0.0, 1 - OVERLAP / math.pow(max(numeric, 1), CROWDING))
 
 
 @dataclass(frozen=True)
