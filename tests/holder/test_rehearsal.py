@@ -20,6 +20,7 @@ from tacit.holder.publish import publish, rehearse
 from tacit.holder.rehearsal import STAYS_HERE, Persons
 from tacit.holder.rehearsal_words import picture
 from tacit.holder.scales import rehearse_scales
+from tacit.holder.watch import LevelsSeen
 from tacit.privacy.gaussian import epsilon_of, mu_of
 
 SEX = {"name": "sex", "levels": ["f", "m"], "other": "other"}
@@ -235,3 +236,11 @@ def test_persons_with_several_rows_are_loud_unless_the_study_is_of_persons():
     of_persons = seen("table.csv", agreed([AGE, SEX, BMI], person="patient"))
     assert of_persons.persons.repeated == 100
     assert of_persons.shouts == ()
+
+
+def test_letters_that_are_none_are_a_level_like_any_other():
+    broken = pa.array([b"\xe4\xa5", b"female"], pa.binary()).view(pa.string())
+    seen = LevelsSeen(("female", "male"))
+    seen.add(broken, pa.array([None, 0], pa.int32()))
+    assert seen.unknown == 1
+    assert list(seen.strangers) == ["\ufffd"]

@@ -144,8 +144,10 @@ class LevelsSeen:
         if len(strange):
             self.unknown += len(strange)
             _note(self.rows_unknown, unknown.to_numpy(zero_copy_only=False), self.rows)
-            for entry in pc.value_counts(strange).to_pylist():
-                self.strangers[_shown(entry["values"])] += entry["counts"]
+            # Seen as bytes: letters that are none are a value like any other.
+            for entry in pc.value_counts(strange.cast(pa.large_binary())).to_pylist():
+                text = entry["values"].decode(errors="replace")
+                self.strangers[_shown(text)] += entry["counts"]
             _forget_rarest(self.strangers)
         self.rows += len(values)
 
