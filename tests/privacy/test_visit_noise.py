@@ -206,3 +206,39 @@ def test_no_row_moves_places_by_more_than_their_sensitivity(relation):
         change = np.linalg.norm(told, axis=1).max()
     bound = places_sensitivity(columns)
     assert bound * (1 - 1e-6) < change <= bound * (1 + 1e-9)
+
+
+# Questions whose rows a computer cannot hold: whether a row overflows would tell of it.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"radius": 4e-154}, {"radius": 1e300}, {"map": 1e150}, {"offset": -1e10}],
+    ids=["short radius", "long radius", "map", "offset"],
+)
+def test_a_question_beyond_all_numbers_is_refused(change):
+    study = visited()
+    fields = hostile(study, np.random.default_rng(3)).model_dump()
+    if "map" in change:
+        change = {"map": (tuple([change["map"]] * study.d),) * study.d}
+    if "offset" in change:
+        change = {"offset": tuple([change["offset"]] * study.d)}
+    with pytest.raises(ValueError, match="should be"):
+        Question.model_validate(fields | change)
+
+
+@pytest.mark.parametrize("missing", ["drop", "refuse"])
+def test_no_row_overflows_however_the_question_is_chosen(missing):
+    study = visited(missing=missing)
+    values = np.random.default_rng(4).uniform(0, 1, size=(20, len(study.features) + 1))
+    rows = table(study, values)
+    most = (study.d + 1) * [1e9]
+    fields = {"map": (tuple(most[:-1]),) * study.d, "offset": tuple(most[:-1])}
+    admitted = hostile(study, np.random.default_rng(3)).model_copy(
+        update=fields | {"radius": 1e-6, "bound": 1e-4}
+    )
+    forged = admitted.model_copy(update={"radius": 1e-297})  # past the limits of questions
+    for question in (Question.model_validate(admitted.model_dump()), forged):
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = statistics_of(study, [rows], question=question).gram
+        assert np.abs(gram).max() <= 20 * 2**STEP_BITS

@@ -96,6 +96,7 @@ class Encoder:
         self._shrink(block, squares)
         np.clip(y, -self._bound, self._bound, out=y)
         np.rint(block, out=block)
+        block[:, np.isinf(squares)] = 0.0  # longer than numbers go: shrunk to nothing
         self._blank_incomplete(block, np.isnan(squares) | np.isnan(y))
         if self.diagnostics is not None:
             self.diagnostics.rows += block.shape[1]

@@ -18,17 +18,22 @@ from pydantic import FailFast, Field, StringConstraints, ValidationError, model_
 
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
-from tacit.records import Finite, Positive, Record, at_most, explain, must
-from tacit.release.document import lay_out, parse
+from tacit.records import Record, at_most, explain, must
+from tacit.release.document import MOST_BYTES, lay_out, parse
 from tacit.study import Study
 from tacit.study.form import MOST_HOLDERS
 from tacit.study.visits import MOST_VISITED, MOST_VISITS
 
 Array = NDArray[np.float64]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Row = Annotated[tuple[Finite, ...], Field(strict=False, max_length=MOST_VISITED), FailFast()]
 LEAST_BOUND = 1e-4
 """Smallest bound of residuals, in half the response's range."""
+LEAST_RADIUS = 1e-6
+MOST_ENTRY = 1e9
+"""Of a map, an offset and a radius. With them no mapped row, nor its square, leaves the numbers
+that a computer has: one that did would be told from the others, whatever the noise."""
+Entry = Annotated[float, Field(ge=-MOST_ENTRY, le=MOST_ENTRY)]
+Row = Annotated[tuple[Entry, ...], Field(strict=False, max_length=MOST_VISITED), FailFast()]
 
 
 def hash_of(record: Record) -> str:
@@ -50,7 +55,7 @@ class Question(Record):
     ] = ()
     map: Annotated[tuple[Row, ...], Field(strict=False, max_length=MOST_VISITED), FailFast()]
     offset: Row
-    radius: Positive
+    radius: Annotated[float, Field(ge=LEAST_RADIUS, le=MOST_ENTRY)]
     bound: Annotated[float, Field(ge=LEAST_BOUND, le=100)]
 
     @model_validator(mode="after")
@@ -113,7 +118,8 @@ class Question(Record):
     def load(cls, path: str | Path) -> Self:
         """Read a file."""
         try:
-            text = Path(path).read_bytes()
+            with Path(path).open("rb") as file:
+                text = file.read(MOST_BYTES + 1)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a valid path"
             raise ReleaseError(f"cannot read the question {str(path)!r}: {reason}") from None

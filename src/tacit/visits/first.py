@@ -57,7 +57,7 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
             visit=1,
             map=_rows(matrix),
             offset=tuple(offset.tolist()),
-            radius=study.row_radius,
+            radius=min(study.row_radius, study.longest_row),
             bound=study.response_bound,
         )
     spread = spread_of(places)
