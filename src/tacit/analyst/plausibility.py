@@ -71,15 +71,15 @@ def doubt_of(document: Published) -> str:
 
 def check_plausible(documents: Sequence[Published]) -> None:
     """Refuse a document that cannot be what it says, by its holder's name."""
-    refuse_doubted(documents, map(doubt_of, documents))
+    refuse_doubted((document.holder for document in documents), map(doubt_of, documents))
 
 
-def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> None:
-    """Refuse the first document that there is a doubt about."""
-    for document, doubt in zip(documents, doubts, strict=True):
+def refuse_doubted(holders: Iterable[str], doubts: Iterable[str]) -> None:
+    """Refuse the document of the first holder that there is a doubt about."""
+    for holder, doubt in zip(holders, doubts, strict=True):
         if doubt:
             raise ReleaseError(
-                f"the release of {document.holder!r} is implausible: {doubt}, which neither rows "
+                f"the release of {holder!r} is implausible: {doubt}, which neither rows "
                 "of its study nor noise explain; ask that holder, or leave the release out "
                 "(without_implausible=True)"
             )
