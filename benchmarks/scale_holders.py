@@ -26,9 +26,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from frame import Bench, measured_apart, peak_memory
 from holders import agreement
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
@@ -161,7 +161,7 @@ def write_releases(folder: Path, holders: int, *, signed: bool) -> None:
     sample = simulate(study, tables[0], rng, holder="HOLDER")
     text = sample.to_json()
     head = text[: text.index('"holder"')]
-    tail = text[text.index('"smallest_eigenvalue"') :]
+    tail = text[text.rindex('"smallest_eigenvalue"') :]
     for number in range(holders):
         numbers = noisy(sample, kinds[number % TABLES], rng)
         stated = to_json({"holder": f"h{number}", "n": ROWS} | numbers).decode().strip("{}")
@@ -188,9 +188,7 @@ def noisy(sample: Release, kind: Evidence, rng: np.random.Generator) -> dict[str
     gram = kind.grams[0] + gram + gram.T
     gram[range(d), range(d)] += noise.xtx_diagonal * rng.standard_normal(d)
     moment = kind.moments[0] + noise.xty * rng.standard_normal(d)
-    assert kind.squares is not None
-    assert noise.yty is not None
-    square = kind.squares[0] + noise.yty * rng.standard_normal()
+    square = np.sum(kind.squares) + (noise.yty or 0.0) * rng.standard_normal()
     return {"xtx": gram.tolist(), "xty": moment.tolist(), "yty": float(square)}
 
 

@@ -3,7 +3,6 @@
 The batches of a stream are pooled into what reads like one release of their holder.
 """
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +42,8 @@ class Collection:
         if self.study.visit_count > 1:
             from tacit.analyst.visited import evidence_of
 
-            return evidence_of(self.study, self.releases)
+            whole = [one for one in self.releases if not isinstance(one, Filed)]  # every one
+            return evidence_of(self.study, whole)
         releases = self.releases
         return Evidence.of(
             self.study,
@@ -162,7 +162,10 @@ def check_distinct(releases: Sequence[Published | Filed | Batches]) -> None:
 
 
 def check_origin(
-    releases: Sequence[Published | Filed], *, allow_simulated: bool, trusted_keys: TrustedKeys | None
+    releases: Sequence[Published | Filed],
+    *,
+    allow_simulated: bool,
+    trusted_keys: TrustedKeys | None,
 ) -> None:
     """Refuse simulated documents unless they are allowed.
 
@@ -216,7 +219,7 @@ def release_files(source: str | Path) -> list[Path]:
     place = Path(source)
     if not place.is_dir():
         return [place]
-    names = sorted(os.listdir(place))
+    names = sorted(path.name for path in place.iterdir())
     return [
         *(place / name for name in names if name.endswith(".json")),
         *(place / name for name in names if name.endswith(".log") and is_log(place / name)),

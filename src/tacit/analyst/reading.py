@@ -5,8 +5,8 @@ a collection needs of each. A file that it refuses, and files of a process that 
 by the caller itself, which then says what is wrong.
 """
 
+import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _CHUNK = 200
 _MOST_PROCESSES = 16
 _FACTS = (
     *("holder", "epsilon", "delta", "n", "yty", "smallest_eigenvalue"),
-    *("hash", "created", "simulated", "signature"),
+    *("hash", "created", "simulated"),
 )
 _COMMAND = "from tacit.analyst.reading import serve; serve()"
 
@@ -74,14 +74,15 @@ class Filed:
 
 
 Read = Filed | Release
-"""Releases of several visits, of a sum or of several studies are kept whole."""
+"""Releases of several visits, of a sum or of another study are kept whole."""
 
 
 def read_many(files: Sequence[Path]) -> list[Read]:
     """The releases in these files, in their order."""
+    study = Release.load(files[0]).study
     chunks = [files[first : first + _CHUNK] for first in range(0, len(files), _CHUNK)]
     count = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(chunks))
-    readers = [_Reader() for _ in range(count)]
+    readers = [_Reader(study) for _ in range(count)]
     free: SimpleQueue[_Reader] = SimpleQueue()
     for reader in readers:
         free.put(reader)
@@ -102,62 +103,47 @@ def read_many(files: Sequence[Path]) -> list[Read]:
 
 
 def serve() -> None:
-    """Read the files that the caller names on standard input, until it ends."""
+    """Read the files that every line of standard input names, until it ends.
+
+    The answer to a line is a line with facts, and after it the numbers of X'X and X'y; an empty
+    list where the caller must read these files itself.
+    """
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr
-    while True:
+    for line in sys.stdin.buffer:
         try:
-            files = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this
-        except EOFError:
-            return
-        try:
-            answer = _packed([Release.load(path) for path in files])
+            asked = json.loads(line)
+            releases = [Release.load(path) for path in asked["files"]]
         except TacitError:
-            answer = None
-        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+            releases = []
+        told = releases if all(_is_alone(one, asked["study"]) for one in releases) else []
+        facts = [_facts(release) for release in told]
+        answers.write(json.dumps(facts).encode() + b"\n")
+        answers.write(np.array([release.gram for release in told]).tobytes())
+        answers.write(np.array([release.moment for release in told]).tobytes())
         answers.flush()
 
 
-@dataclass(frozen=True)
-class _Packed:
-    """Releases of one study as they go from process to process, with their matrices as arrays."""
-
-    study: Study
-    grams: Array  # (J, d, d)
-    moments: Array  # (J, d)
-    facts: list[dict[str, Any]]
-
-    def unpacked(self) -> list[Read]:
-        """One by one."""
-        return [
-            Filed(study=self.study, gram=gram, moment=moment, **facts)
-            for gram, moment, facts in zip(self.grams, self.moments, self.facts, strict=True)
-        ]
+def _is_alone(release: Release, study: str) -> bool:
+    """Whether it is all that its holder published for that study."""
+    alone = release.visit is None and release.survivors is None
+    return alone and release.study_hash == study
 
 
-def _packed(releases: list[Release]) -> _Packed | list[Release]:
-    study = releases[0].study
-    alone = study.secure_sum is None and study.visit_count == 1
-    if not alone or any(release.study_hash != study.hash for release in releases):
-        return releases
-    noises: dict[Noise, Noise] = {}
-    return _Packed(
-        study=study,
-        grams=np.array([release.gram for release in releases]),
-        moments=np.array([release.moment for release in releases]),
-        facts=[
-            {name: getattr(release, name) for name in _FACTS}
-            | {"noise": noises.setdefault(release.noise, release.noise)}
-            | {"doubt": doubt_of(release)}
-            for release in releases
-        ],
-    )
+def _facts(release: Release) -> dict[str, Any]:
+    return {name: getattr(release, name) for name in _FACTS} | {
+        "noise": list(vars(release.noise).values()),
+        "signature": None if release.signature is None else vars(release.signature),
+        "doubt": doubt_of(release),
+    }
 
 
 class _Reader:
     """A process that reads files."""
 
-    def __init__(self) -> None:
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._noises: dict[tuple[float | None, ...], Noise] = {}
         paths = os.pathsep.join(filter(None, sys.path))
         self._process = subprocess.Popen(  # noqa: S603 - our own code
             [sys.executable, "-c", _COMMAND],
@@ -169,24 +155,42 @@ class _Reader:
 
     def read(self, files: Sequence[Path]) -> Sequence[Read]:
         """The releases in these files."""
-        answer = self._answer(files)
-        if isinstance(answer, _Packed):
-            return answer.unpacked()
-        return [Release.load(path) for path in files] if answer is None else answer
+        return self._filed(files) or [Release.load(path) for path in files]
 
-    def _answer(self, files: Sequence[Path]) -> _Packed | list[Release] | None:
-        """What the process hands back; nothing where it refused a file, or has ended."""
+    def _filed(self, files: Sequence[Path]) -> list[Filed]:
+        """What the process tells of them; nothing where it refused one, or has ended."""
         asked = self._process.stdin
         told = self._process.stdout
         if asked is None or told is None:  # pragma: no cover
             raise AssertionError  # both are pipes
+        d = self._study.d
         try:
-            pickle.dump(files, asked)
+            words = {"study": self._study.hash, "files": [str(path) for path in files]}
+            asked.write(json.dumps(words).encode() + b"\n")
             asked.flush()
-            answer: _Packed | list[Release] | None = pickle.load(told)  # noqa: S301 - our own
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        return answer
+            facts = json.loads(told.readline() or b"[]")
+            numbers = np.frombuffer(told.read(8 * d * (d + 1) * len(facts)))
+        except (OSError, ValueError):  # it ended, or in the middle of a line
+            return []
+        if numbers.size < d * (d + 1) * len(facts):
+            return []
+        grams = numbers[: d * d * len(facts)].reshape(-1, d, d)
+        moments = numbers[d * d * len(facts) :].reshape(-1, d)
+        return [self._one(*each) for each in zip(facts, grams, moments, strict=True)]
+
+    def _one(self, facts: dict[str, Any], gram: Array, moment: Array) -> Filed:
+        sds = tuple(facts.pop("noise"))
+        noise = self._noises.get(sds) or Noise(**dict(zip(Noise.model_fields, sds, strict=True)))
+        self._noises[sds] = noise
+        signature = facts.pop("signature")
+        return Filed(
+            study=self._study,
+            noise=noise,
+            gram=gram,
+            moment=moment,
+            signature=None if signature is None else Signature(**signature),
+            **facts,
+        )
 
     def end(self) -> None:
         """Let the process end."""

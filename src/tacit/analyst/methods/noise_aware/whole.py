@@ -1,11 +1,11 @@
 r"""All holders, where there are more than a net is solved for.
 
-What all holders share (τ, σ², ρ, h) is told by `MOST_HOLDERS` of them: the posterior of τ is theirs,
-with a relative standard deviation near $(2 \cdot 1000)^{-1/2}$, 2 %. The average holder's
-coefficients, and every holder's own, are then solved from the releases of all, at the means of τ²
-and σ². An error of 2 % in τ changes the weight of a holder by 4 % at most, the average's interval
-by 2 % at most, and its centre by far less than that interval is wide: any weights give an average
-without bias.
+What all holders share (τ, σ², ρ, h) is told by `MOST_HOLDERS` of them: the posterior of τ is
+theirs, with a relative standard deviation near $(2 \cdot 1000)^{-1/2}$, 2 %. The average
+holder's coefficients, and every holder's own, are then solved from the releases of all, at the
+means of τ² and σ². An error of 2 % in τ changes the weight of a holder by 4 % at most and the
+average's interval by 2 % at most; its centre moves by far less than that interval is wide, since
+any weights give an average without bias.
 
 A holder far from all others is looked for among all, as `outlying.py` does.
 """
@@ -131,13 +131,15 @@ class Holders:
         def of(model: Model) -> Array:
             return model.sums(self.noise_variance).normal
 
-        return np.sum(_mapped(of, self.models), axis=0)
+        normal: Array = np.sum(_mapped(of, self.models), axis=0)
+        return normal
 
     def normal_of(self, place: int) -> Array:
         """What one of them tells."""
         model = self.models[place // PART]
         design = model.sums(self.noise_variance).design[place % PART]
-        return design.T @ design
+        normal: Array = design.T @ design
+        return normal
 
     def solution(self, normal: Array) -> Solution:
         """The Gaussian of (θ, c)."""
