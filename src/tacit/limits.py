@@ -71,4 +71,5 @@ class Limits:
 
 
 STUDY = Limits("a study", letters=2**20, values=60_000, names=30_000, depth=12)
+PARCEL = Limits("a parcel", letters=12 * 2**20, values=20_000, names=2_000, depth=4)
 RELEASE = Limits("a release", letters=10 * 2**20, values=400_000, names=30_000, depth=12)
