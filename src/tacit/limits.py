@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 MOST_DOTTED = 8
 """Most parts of a dotted key."""
+MOST_QUOTES = 20_000
+"""Quotation marks up to which a text may be cut at all of them."""
 _JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _TOML_STRING = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5}|\\?\Z)'
@@ -40,10 +42,13 @@ class Limits:
     def check_json(self, text: str) -> str:
         """Refuse a JSON text that is too large; what it has outside quoted text."""
         self._check_letters(text)
-        if text.count('"') > 2 * (self.names + self.values):
+        quotes = text.count('"')
+        if quotes > 2 * (self.names + self.values):
             self._check_strings(text)
-        # Without an escape every second part between quotation marks is quoted.
-        marks = _JSON_STRING.sub("", text) if "\\" in text else "".join(text.split('"')[::2])
+        if quotes > MOST_QUOTES or "\\" in text:
+            marks = _JSON_STRING.sub("", text)
+        else:  # every second part between quotation marks is quoted
+            marks = "".join(text.split('"')[::2])
         self._check_marks(marks, names=marks.count(":"))
         return marks
 
