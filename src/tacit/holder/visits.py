@@ -11,7 +11,7 @@ from functools import partial
 
 from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, refuse_sum
+from tacit.holder.charge import Purpose, at_visit, charge_of, refuse_sum, visit_hash
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import drawn_by, noisy_steps
 from tacit.holder.places import PLACES, Sums, no_places, privatise_places
@@ -119,13 +119,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
             raise StudyError(
                 "epsilon and delta must be those of the first visit, which paid for all of them"
             )
-        return replace(
-            charge,
-            study=f"{study.name} (visit {number})",
-            study_hash=visit_hash(study, number),
-            epsilon=0.0,
-            mu=0.0,
-        )
+        return at_visit(charge, study, number)
 
     def limit(self, study: Study) -> tuple[float, float]:
         """The whole study's."""
@@ -188,11 +182,6 @@ def whole_charge(study: Study, purpose: Purpose) -> Charge:
     refuse_sum(study)
     budget = study.budget(purpose.epsilon, purpose.delta)
     return charge_of(study, purpose, visit_mechanism(study, study.visit_count, budget))
-
-
-def visit_hash(study: Study, number: int) -> str:
-    """How the ledger names a visit: the first by the study's own hash."""
-    return study.hash if number == 1 else f"{study.hash}/visit-{number}"
 
 
 def stage_of(
