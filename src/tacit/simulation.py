@@ -12,9 +12,10 @@ import numpy as np
 from tacit.analyst.evidence import Evidence
 from tacit.holder.charge import Purpose
 from tacit.holder.persons import batches_of
-from tacit.holder.perturb import SEEDED, noisy_steps, privatise
+from tacit.holder.perturb import SEEDED, privatise
 from tacit.holder.places import PLACES, privatise_places
 from tacit.holder.scales import moments_of, privatise_scales
+from tacit.holder.share import shared_steps, sum_tally
 from tacit.holder.statistics import statistics_of
 from tacit.holder.tally import total_of
 from tacit.holder.visits import Message, answer, converse, mapped, read_table
@@ -24,6 +25,10 @@ from tacit.release.scales import ScalesRelease
 from tacit.study import Study
 from tacit.study.visits import has_places
 from tacit.visits.ask import next_question
+from tacit.visits.sitting import Sitting
+
+SIMULATED_SESSION = "0" * 32
+"""Stands for the session of a first visit, where there is none."""
 
 
 def simulate(
@@ -85,19 +90,27 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
 
     Noise is from `rng`; there are no masks and no ledger.
     """
-    parts = [statistics_of(study, batches_of(study, table)) for table in tables]
-    mechanism = study.summed(len(parts))
-    total = sum(parts[1:], parts[0])
-    return Release.of(
-        study,
-        mechanism,
-        noisy_steps(total, mechanism, seeded(rng)),
-        total.n,
-        holder=f"secure sum of {len(parts)} holders",
-        drawn_by=SEEDED,
-        simulated=True,
-        survivors=len(parts),
-    )
+    message: Message | None = None
+    while True:
+        sitting = Sitting(study)
+        if message is not None:
+            sitting = Sitting(study, next_question(study, [message]), SIMULATED_SESSION)
+        message = _simulate_sitting(sitting, tables, rng, message)
+        if sitting.number == study.visit_count:
+            return message
+
+
+def _simulate_sitting(
+    sitting: Sitting, tables: Sequence[object], rng: np.random.Generator, before: Message | None
+) -> Message:
+    """The sum of one sitting over all tables."""
+    tally = sum_tally(sitting)
+    study = sitting.study
+    numbers = [tally.to_numbers(total_of(tally, study, table)) for table in tables]
+    total = tally.from_numbers(study, [sum(column) for column in zip(*numbers, strict=True)])
+    steps = shared_steps(total, sitting.mechanism(len(tables)), seeded(rng))
+    vector = [*steps, total.n] if sitting.states_rows else steps
+    return sitting.message(vector, len(tables), before, drawn_by=SEEDED, simulated=True)
 
 
 def simulate_scales(

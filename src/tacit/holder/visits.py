@@ -20,9 +20,9 @@ from tacit.holder.statistics import STATISTICS, Statistics, statistics_of
 from tacit.holder.tally import Tally, total_of
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
 from tacit.release import Release
-from tacit.release.places import Places, PlacesRelease
+from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
-from tacit.release.statistics import Answer, Visit
+from tacit.release.statistics import Visit
 from tacit.study import Study
 from tacit.study.visits import has_places, visit_mechanism
 from tacit.visits.ask import next_question
@@ -52,18 +52,8 @@ def answer(
         holder=purpose.holder,
         drawn_by=drawn_by(sampler),
         simulated=sampler is not None,
-        visit=Visit(question=question, places=_places(before), earlier=_answers(before)),
+        visit=Visit.after(before, question),
     )
-
-
-def _places(before: Message | None) -> Places | None:
-    if isinstance(before, PlacesRelease):
-        return before.places
-    return None if before is None or before.visit is None else before.visit.places
-
-
-def _answers(before: Message | None) -> tuple[Answer, ...]:
-    return before.answers if isinstance(before, Release) else ()
 
 
 def converse(study: Study, read: Read, purpose: Purpose, sampler: Sampler | None = None) -> Release:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import StudyError
 from tacit.privacy.gaussian import mu_of
-from tacit.privacy.mechanism import Form, Mechanism
+from tacit.privacy.mechanism import Form, Mechanism, summed
 from tacit.privacy.places import PlacesMechanism, calibrate_places, places_entries
 from tacit.privacy.visits import LEAST_WITH_PLACES, calibrate_visit, shares_of, visit_form
 
@@ -92,3 +92,21 @@ def places_mechanism(study: "Study", budget: Budget) -> PlacesMechanism:
     share = shares_of(study.visit_count)[0]
     columns = len(placed(study)) + 1
     return calibrate_places(columns, study.relation, share, all_entries(study), budget)
+
+
+def summed_visit(study: "Study", number: int, holders: int) -> Mechanism:
+    """Noise of so many holders' shares of a visit's statistics in a secure sum."""
+    whole = visit_mechanism(study, number, study.budget())
+    return summed(whole, holders, _covering(study))
+
+
+def summed_places(study: "Study", holders: int) -> PlacesMechanism:
+    """Noise of so many holders' shares of places in a secure sum."""
+    return places_mechanism(study, study.budget()).summed(holders, _covering(study))
+
+
+def _covering(study: "Study") -> int:
+    """How many honest shares make up a visit's noise."""
+    if study.secure_sum is None:
+        raise StudyError("the study has no secure_sum: each holder publishes a release of its own")
+    return study.secure_sum.covering
