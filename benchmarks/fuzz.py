@@ -107,7 +107,7 @@ def studies() -> list[Study]:
         {"release": {"average": 4, "noise": "triangular"}},
         {"release": {"smallest_eigenvalue": True, "response_square": False}},
         {"scales_share": 0.2, "missing": "impute"},
-        {"planned_rows": [12_000, 800], "release": {}},
+        {"planned_rows": [12_000, 800], "visits": 1, "release": {}},
         {"secure_sum": {"holders": keys, "least": 4, "colluding": 1}, "release": {}},
     ]
     return [plain, formula, *(Study.from_document(document | change) for change in changes)]

@@ -4,7 +4,7 @@ The rules of the format, reading and writing are those of every document (docume
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -215,7 +215,10 @@ class Release(Published):
 
     def _check_earlier(self, visit: Visit) -> None:
         """Every earlier answer has the noise of its visit, and is a sum where this one is."""
-        for said in filter(None, (visit.places, *visit.earlier)):
+        said_before: list[Places | Answer] = [*visit.earlier]
+        if visit.places is not None:
+            said_before.append(visit.places)
+        for said in said_before:
             must(
                 (said.survivors is None) == (self.survivors is None),
                 "visit: survivors must be there exactly in a secure sum",
@@ -224,10 +227,10 @@ class Release(Published):
                 said.attestation.check(self.study.secure_sum, said.survivors)
         if visit.places is not None:
             needed = needed_places(self.study, self.epsilon, self.delta, visit.places.survivors)
-            _must_agree("visit.places", vars(visit.places.noise), vars(needed.noise))
+            _must_agree("visit.places", visit.places.noise, needed.noise)
         for answer in visit.earlier:
             noise = self._needed_in_visit(answer.question.visit, answer.survivors).noise
-            _must_agree("visit.earlier", answer.noise.by_part(), noise.by_part())
+            _must_agree("visit.earlier", answer.noise, noise)
 
     @property
     def attested(self) -> list[tuple[str, Attestation | None]]:
@@ -289,12 +292,12 @@ class Release(Published):
         return np.array(self.xty)
 
 
-def _must_agree(
-    where: str, stated: Mapping[str, float | None], needed: Mapping[str, float | None]
-) -> None:
+def _must_agree(where: str, stated: Record, needed: Record) -> None:
     """Refuse noise of an earlier visit that is not what the study asks for."""
-    agree = stated.keys() == needed.keys() and all(
-        math.isclose(stated[part] or 0.0, sd or 0.0, rel_tol=1e-6) for part, sd in needed.items()
+    sds = stated.model_dump()
+    agree = all(
+        math.isclose(sds[part] or 0.0, sd or 0.0, rel_tol=1e-6)
+        for part, sd in needed.model_dump().items()
     )
     must(agree, f"{where}: noise is not that of the study at this epsilon and delta")
 

@@ -99,19 +99,17 @@ class Sitting:
     ) -> Message:
         """The sum as one document, whose holder is all of them; `before` is the last visit's."""
         mechanism = self.mechanism(survivors)
-        stated = {
-            "holder": f"secure sum of {survivors} holders",
-            "drawn_by": drawn_by,
-            "simulated": simulated,
-        }
+        holder = f"secure sum of {survivors} holders"
         if isinstance(mechanism, PlacesMechanism):
             return PlacesRelease.of(
                 self.study,
                 mechanism,
                 vector,
+                holder=holder,
+                drawn_by=drawn_by,
+                simulated=simulated,
                 survivors=survivors,
                 attestation=attestation,
-                **stated,
             )
         asked = self.mapping
         return Release.of(
@@ -119,8 +117,10 @@ class Sitting:
             mechanism,
             vector[: mechanism.entries],
             vector[-1] if self.states_rows else None,
+            holder=holder,
+            drawn_by=drawn_by,
+            simulated=simulated,
             survivors=survivors,
             attestation=attestation,
             visit=None if asked is None else Visit.after(before, asked),
-            **stated,
         )
