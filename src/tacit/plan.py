@@ -204,7 +204,7 @@ def _visited(study: Study, rows: list[int], guess: Guess) -> Posterior:
     if guess.family is not None or guess.spread is not None:
         raise StudyError(
             f"the study has {study.visit_count} visits: a family, and holders that differ, are "
-            "forecast for one (--visits 1)"
+            "forecast for a study with visits = 1"
         )
     alone = _plain(study)
     table, _ = imagined_rows(alone, guess, np.random.default_rng(0), IMAGINED_ROWS)
