@@ -12,14 +12,14 @@ from tacit.privacy.visits import LEAST_WITH_PLACES, calibrate_visit, shares_of, 
 if TYPE_CHECKING:
     from tacit.study.study import Study
 
-MOST_VISITS = 8
+MOST_VISITS = 12
 """Most visits: more would spend the budget on ever smaller steps."""
 MOST_VISITED = 100
 """Most encoded columns of a study of several visits: each message holds all its holder's answers,
 with a map of d² numbers each."""
 MOST_HIDDEN = 0.3
 """Noise over what planned rows hold, along one of d directions, up to which visits are advised."""
-ADVISED_ALONE = 6
+ADVISED_ALONE = 10
 ADVISED_TOGETHER = 3
 """Visits that are advised to a single holder, and to several that exchange files."""
 Budget = tuple[float, float]
