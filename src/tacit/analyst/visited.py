@@ -22,6 +22,7 @@ from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
+from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
 
@@ -137,6 +138,7 @@ class Frame:
         return spread
 
 
+@numbers_follow()
 def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence:
     """The evidence of all holders that answered a correction, in its frame."""
     given = [release for release in releases if isinstance(release, Release)]
@@ -171,7 +173,10 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
     )
-    return _evidence(study, [each.pool for each in visits], frame)
+    evidence = _evidence(study, [each.pool for each in visits], frame)
+    must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
+    must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
+    return evidence
 
 
 def _shape(

@@ -35,6 +35,7 @@ from tacit.visits.first import (
 )
 from tacit.visits.pool import Pool, joined, shape_of, together
 from tacit.visits.reach import residual_reach, row_reach
+from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
 
@@ -61,6 +62,7 @@ class Opening:
         return theta
 
 
+@numbers_follow()
 def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> Question:
     """What every holder is asked next, from all holders' latest messages."""
     places = [each.places for each in messages if isinstance(each, PlacesRelease)]
