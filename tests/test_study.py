@@ -307,12 +307,12 @@ def test_a_plan_that_carries_visits_is_told_so():
     few = Study.from_document(DOCUMENT | {"planned_rows": [50]})
     many = Study.from_document(DOCUMENT | {"planned_rows": [50_000]})
     shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
-    assert [advised(each) for each in (few, many, shared)] == [1, 6, 3]
-    assert "visits = 6" in visits(many)
+    assert [advised(each) for each in (few, many, shared)] == [1, 10, 3]
+    assert "visits = 10" in visits(many)
     assert visits(few) is None
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
     assert "3 to the same rows, all in one message" in said
-    assert "where values lie (15%)" in said
+    assert "where values lie (8%)" in said
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():

@@ -151,9 +151,9 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     if latest == 1:
         matrix = opening.map
         start = opening.theta
-    inverse = np.linalg.inv(matrix)
+    inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
-    known = opening.stretch.known.mapped(np.linalg.inv(turn))
+    known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
     shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
     visits = []
     for talk in talks:

@@ -39,6 +39,7 @@ from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
 
+
 @dataclass(frozen=True)
 class Opening:
     """What the first answers of all holders say, and the map that follows from them."""

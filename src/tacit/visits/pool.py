@@ -186,9 +186,7 @@ class Known:
         rows = pool.rows * level
         noise = (pool.gram_sd / rows) ** 2 / 2 * (1 + np.eye(len(self.gram)))
         gain = self.variance / (self.variance + noise)
-        return Known(
-            gram=self.gram + gain * (pool.gram / rows - self.gram), variance=gain * noise
-        )
+        return Known(gram=self.gram + gain * (pool.gram / rows - self.gram), variance=gain * noise)
 
     def mapped(self, matrix: Array) -> "Known":
         """The same of other columns; errors of entries are taken as alike and independent."""

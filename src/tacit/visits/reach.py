@@ -26,7 +26,7 @@ REACHES = (0.4, 6.0)
 
 
 def hidden(study: Study, share: float) -> float:
-    """h with a share of the budget."""
+    """Noise over signal along a direction, h, with a share of the budget."""
     rows = study.planned_rows
     total = float(sum(rows)) if study.secure_sum is not None else math.hypot(*rows)
     return study.d / total / (math.sqrt(share) * mu_of(study.epsilon, study.delta))
