@@ -118,13 +118,13 @@ def bare(path: str) -> dict[str, float]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from tacit.rows.table import BATCH_ROWS, READ_BYTES
+    from tacit.rows.pieces import MOST_BATCH_ROWS, READ_BYTES
 
     start = cpu_time()
     gram = np.zeros((len(COLUMNS),) * 2)
     buffer = np.empty((len(COLUMNS), BARE_ROWS))
     file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=COLUMNS, use_threads=False):
+    for batch in file.iter_batches(batch_size=MOST_BATCH_ROWS, columns=COLUMNS, use_threads=False):
         columns = [batch.column(i).to_numpy() for i in range(len(COLUMNS))]
         for first in range(0, batch.num_rows, BARE_ROWS):
             block = buffer[:, : min(BARE_ROWS, batch.num_rows - first)]

@@ -83,6 +83,20 @@ class NumbersSeen:
         _count(self.sampled, sample[~np.isnan(sample)])
         self.rows += len(values)
 
+    def join(self, more: "NumbersSeen") -> None:
+        """Add what was seen of rows that come after these."""
+        self.least = min(self.least, more.least)
+        self.most = max(self.most, more.most)
+        for name in ("missing", "unreadable", "below", "above"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.bins += more.bins
+        _join_counts(self.outside, more.outside)
+        _join_counts(self.sampled, more.sampled)
+        _join_rows(self.rows_outside, more.rows_outside, self.rows)
+        _join_rows(self.rows_unreadable, more.rows_unreadable, self.rows)
+        _join_rows(self.rows_missing, more.rows_missing, self.rows)
+        self.rows += more.rows
+
     def _add_absent(self, absent: NDArray[np.bool_], nulls: NDArray[np.bool_] | None) -> None:
         missing = np.zeros_like(absent) if nulls is None else nulls
         unreadable = absent & ~missing
@@ -151,6 +165,19 @@ class LevelsSeen:
             _forget_rarest(self.strangers)
         self.rows += len(values)
 
+    def join(self, more: "LevelsSeen") -> None:
+        """Add what was seen of rows that come after these."""
+        if not len(self.counts):
+            self.counts = np.zeros(len(self.levels), dtype=np.int64)
+        if len(more.counts):
+            self.counts += more.counts
+        self.missing += more.missing
+        self.unknown += more.unknown
+        _join_counts(self.strangers, more.strangers)
+        _join_rows(self.rows_unknown, more.rows_unknown, self.rows)
+        _join_rows(self.rows_missing, more.rows_missing, self.rows)
+        self.rows += more.rows
+
 
 @dataclass
 class Lengths:
@@ -182,6 +209,14 @@ class Watch:
                 self.numbers[feature.name] = NumbersSeen(*feature.range)
         self.numbers[study.response.name] = NumbersSeen(*study.response.range)
 
+    def add(self, more: "Watch") -> None:
+        """Add what was seen of rows that come after these."""
+        for name, numbers in self.numbers.items():
+            numbers.join(more.numbers[name])
+        for name, levels in self.levels.items():
+            levels.join(more.levels[name])
+        self.lengths.bins += more.lengths.bins
+
     @property
     def clamped(self) -> dict[str, int]:
         """How many values of each column lay outside its range."""
@@ -205,6 +240,16 @@ def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:
     if len(rows) < MOST_ROWS_NAMED:
         first = np.flatnonzero(where)[: MOST_ROWS_NAMED - len(rows)]
         rows += (first + before + 1).tolist()
+
+
+def _join_rows(rows: list[int], more: list[int], before: int) -> None:
+    """Keep the numbers of the first rows of both."""
+    rows += [before + row for row in more[: MOST_ROWS_NAMED - len(rows)]]
+
+
+def _join_counts(counter: Counter[Value], more: Counter[Value]) -> None:
+    counter.update(more)
+    _forget_rarest(counter)
 
 
 def _count(counter: Counter[float], values: NDArray[np.float64]) -> None:
