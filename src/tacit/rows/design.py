@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.special import eval_legendre
 
 from tacit.errors import TableError
 from tacit.rows.arrow import numbers_of, strings_of
@@ -225,13 +226,6 @@ def _variable(part: Part, values: NDArray[np.float64]) -> NDArray[np.float64]:
         values = FUNCTIONS[factor.function].forward(values)
     middle, half = part.mapping
     mapped: NDArray[np.float64] = np.clip((values - middle) / half, *part.limits)
-    if factor.degree == 1:
-        return mapped
-    return _legendre(factor.degree, mapped) if factor.centred else mapped**factor.degree
-
-
-def _legendre(degree: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.special import eval_legendre  # most studies, and so most workers, do without it
-
-    polynomial: NDArray[np.float64] = eval_legendre(degree, values)
-    return polynomial
+    if factor.degree > 1:
+        mapped = eval_legendre(factor.degree, mapped) if factor.centred else mapped**factor.degree
+    return mapped
