@@ -102,11 +102,11 @@ def test_pieces_follow_from_the_files_and_cover_them(folder):
         by_name[each.path.name].append(each)
     groups = COUNT // GROUP
     for name in ("a.parquet", "b.feather"):
-        spans = [(each.first, each.first + each.count) for each in by_name[name]]
+        spans = [(each.first, each.first + each.parts) for each in by_name[name]]
         assert [span[0] for span in spans] == [0, *(span[1] for span in spans[:-1])]
         assert spans[-1][1] == groups
         assert len(spans) > 1
-    assert [(each.first, each.count) for each in by_name["c.csv"]] == [(0, None)]
+    assert [(each.first, each.parts) for each in by_name["c.csv"]] == [(0, None)]
 
 
 def test_many_columns_are_read_in_fewer_rows():

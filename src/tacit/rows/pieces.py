@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     path: Path
     work: int
     first: int = 0
-    count: int | None = None
+    parts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Reader:
             file = pq.ParquetFile(path, metadata=footer, pre_buffer=False, buffer_size=READ_BYTES)
             self._known = (path, file.metadata)
             check_names(file.schema_arrow.names, names, path.name)
-            groups = range(piece.first, piece.first + (piece.count or 0))
+            groups = range(piece.first, piece.first + (piece.parts or 0))
             reader = file.iter_batches(
                 batch_size=batch_rows(len(names)),
                 row_groups=list(groups),
@@ -221,7 +221,7 @@ def _open_arrow(
         source.seek(0)
         stream = pa.ipc.open_stream(source, options=options)
         return stream.schema, stream
-    count = file.num_record_batches if piece.count is None else piece.count
+    count = file.num_record_batches if piece.parts is None else piece.parts
     places = range(piece.first, piece.first + count)
     return file.schema, (file.get_batch(place) for place in places)
 
