@@ -22,6 +22,7 @@ from tacit.release.statistics import Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, joined
+from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
 
@@ -135,6 +136,7 @@ class Frame:
         return spread
 
 
+@numbers_follow()
 def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence:
     """The evidence of all holders that answered a correction, in its frame."""
     talks = [release.answers for release in releases if isinstance(release, Release)]
@@ -166,7 +168,10 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         doubt=turn @ _unshared(opening, [each.pool for each in visits]) @ turn.T,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
     )
-    return _evidence(study, [each.pool for each in visits], frame)
+    evidence = _evidence(study, [each.pool for each in visits], frame)
+    must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
+    must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
+    return evidence
 
 
 def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
