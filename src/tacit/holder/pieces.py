@@ -5,10 +5,10 @@ are put together in the order of the rows, so that row numbers and refusals are 
 from the first row to the last, whoever read which piece.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from tacit.holder.encode import Diagnostics
 from tacit.holder.processes import process_count, shared_out
@@ -33,16 +33,53 @@ class Part:
     reading: Reading
     diagnostics: Diagnostics | None
 
+    def plain(self) -> dict[str, Any]:
+        """All of it in numbers, lists and names, for another process."""
+        counted = self.diagnostics
+        watch = None if counted is None else counted.watch
+        return {
+            "numbers": self.numbers,
+            "rows": self.rows,
+            "reading": asdict(self.reading),
+            "counted": None if counted is None else _counts(counted),
+            "watch": None if watch is None else watch.plain(),
+        }
+
+    @classmethod
+    def from_plain(cls, study: Study, plain: dict[str, Any]) -> Self:
+        """The part that another process told."""
+        counted = plain["counted"]
+        diagnostics = None if counted is None else Diagnostics(**counted)
+        if diagnostics is not None and plain["watch"] is not None:
+            diagnostics.watch = Watch(study, GRID)
+            diagnostics.watch.take(plain["watch"])
+        return cls(plain["numbers"], plain["rows"], Reading(**plain["reading"]), diagnostics)
+
+
+def _counts(diagnostics: Diagnostics) -> dict[str, Any]:
+    return {
+        name: getattr(diagnostics, name) for name in ("rows", "shrunk", "incomplete", "clamped")
+    }
+
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be added up, as plain values that another process understands."""
+    """What is to be added up."""
 
     tally: Tally[Any]
-    document: dict[str, Any]
     files: Files
     is_counted: bool
     is_watched: bool
+
+    def plain(self, study: Study) -> dict[str, Any]:
+        """All of it in names and lists, for another process."""
+        return {
+            "tally": [self.tally.name, self.tally.question],
+            "study": study.document(),
+            "names": self.files.names,
+            "form": asdict(self.files.form),
+            "looks": [self.is_counted, self.is_watched],
+        }
 
 
 class Adder:
@@ -88,16 +125,14 @@ def total_of_pieces(
     pieces = files.pieces()
     task = Task(
         tally=tally,
-        document=study.document(),
-        files=Files(files.paths, files.names, files.form),
+        files=files,
         is_counted=diagnostics is not None,
         is_watched=diagnostics is not None and diagnostics.watch is not None,
     )
-    adder = Adder(task, study)
     files.readings.clear()
     numbers = tally.to_numbers(tally.add_up(study, iter(())))
     rows = 0
-    with closing(_parts(task, pieces, on_rows, adder.part)) as parts:
+    with closing(_parts(task, study, pieces, on_rows)) as parts:
         for piece, part in zip(pieces, parts, strict=True):
             numbers = [some + more for some, more in zip(numbers, part.numbers, strict=True)]
             rows += part.rows
@@ -108,13 +143,18 @@ def total_of_pieces(
     return tally.from_numbers(study, numbers)
 
 
-def _parts(
-    task: Task, pieces: Sequence[Piece], on_rows: OnRows, alone: Callable[[Piece, OnRows], Part]
-) -> Generator[Part]:
+def _parts(task: Task, study: Study, pieces: Sequence[Piece], on_rows: OnRows) -> Generator[Part]:
     """The parts in the order of their pieces; by several processes where they are worth it."""
     count = min(process_count(), len(pieces))
-    if count > 1 and sum(piece.work for piece in pieces) >= LEAST_WORK:
-        yield from shared_out(task, pieces, count, on_rows, alone)
-        return
-    for piece in pieces:
-        yield alone(piece, on_rows)
+    is_worth_it = sum(piece.work for piece in pieces) >= LEAST_WORK
+    left = pieces
+    if count > 1 and is_worth_it and task.tally.name is not None:
+        plain = [[str(piece.path), *piece[1:]] for piece in pieces]
+        told = 0
+        for part in shared_out(task.plain(study), plain, count, on_rows):
+            told += 1
+            yield Part.from_plain(study, part)
+        left = pieces[told:]  # none, unless no worker could be started
+    adder = Adder(task, study)
+    for piece in left:
+        yield adder.part(piece, on_rows)

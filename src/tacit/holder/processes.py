@@ -9,9 +9,9 @@ Answers come back in the order of the pieces. So does a refusal: that of the fir
 cause for one, as if one process had read all rows in turn.
 """
 
+import json
 import math
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -30,8 +30,8 @@ AHEAD = 4
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Where a container finds how much of how many processors it may use."""
 BEGIN = """
-import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+import json, sys
+sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from tacit.holder.worker import work
 work()
 """
@@ -41,15 +41,14 @@ ONE_THREAD = dict.fromkeys(
 """What keeps a worker's linear algebra to its own core."""
 LOST = (
     "a process that read the table was ended from outside, perhaps for want of memory: nothing was "
-    f"published or paid; take fewer with --processes or {VARIABLE}"
+    f"published or paid; set {VARIABLE} to fewer processes"
 )
 MEMORY = (
     "there is not enough memory to read the table by so many processes: nothing was published or "
-    f"paid; take fewer with --processes or {VARIABLE}"
+    f"paid; set {VARIABLE} to fewer processes"
 )
 
 OnRows = Callable[[int], None]
-Alone = Callable[[Any, OnRows], Any]
 
 
 def process_count() -> int:
@@ -75,14 +74,15 @@ def _cores() -> int:
 
 
 def shared_out(
-    task: object, pieces: Sequence[Any], count: int, on_rows: OnRows, alone: Alone
+    task: object, pieces: Sequence[object], count: int, on_rows: OnRows
 ) -> Iterator[Any]:
-    """What a worker makes of each piece, in order; `alone` is used where no worker starts."""
+    """What a worker makes of each piece, in order; nothing where no worker starts.
+
+    Task, pieces and answers travel as lines of JSON: nothing that is received names code to run.
+    """
     crew = _Crew(task, pieces, count)
     try:
         yield from crew.answers(on_rows)
-        for piece in crew.left():
-            yield alone(piece, on_rows)
     finally:
         crew.dismiss()
 
@@ -110,7 +110,7 @@ class _Worker:
         pipe = self.process.stdin
         if pipe is None:  # pragma: no cover
             raise OSError
-        pickle.dump(item, pipe)
+        pipe.write(json.dumps(item).encode() + b"\n")
         pipe.flush()
 
     def receive(self) -> Any:  # noqa: ANN401
@@ -118,7 +118,9 @@ class _Worker:
         pipe = self.process.stdout
         if pipe is None:  # pragma: no cover
             raise OSError
-        return pickle.load(pipe)  # noqa: S301 - of our own process
+        if not (line := pipe.readline()):
+            raise EOFError
+        return json.loads(line)
 
     def close(self) -> None:
         """Close the pipes to a process that was killed, and wait for its end."""
@@ -132,7 +134,7 @@ class _Worker:
 class _Crew:
     """Workers, each with a thread here that hands it pieces and listens."""
 
-    def __init__(self, task: object, pieces: Sequence[Any], count: int) -> None:
+    def __init__(self, task: object, pieces: Sequence[object], count: int) -> None:
         self._task = task
         self._pieces = pieces
         self._next = 0
@@ -163,10 +165,6 @@ class _Crew:
                 wanted += 1
                 self._room.release()
 
-    def left(self) -> Sequence[Any]:
-        """Pieces that no worker took."""
-        return self._pieces[self._next :]
-
     def dismiss(self) -> None:
         """End all workers, and wait for them."""
         with self._lock:
@@ -195,7 +193,7 @@ class _Crew:
                 self._heard.put((heard[0], place, heard[1]))
                 if heard[0] != "part":
                     self._stop()
-        except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+        except (OSError, EOFError, ValueError):
             if place >= 0:
                 self._heard.put(("lost", place, ""))
                 self._stop()

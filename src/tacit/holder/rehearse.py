@@ -52,7 +52,7 @@ def _from_numbers(_study: Study, numbers: Sequence[int]) -> int:
     return numbers[0]
 
 
-SEEN = Tally(seen_by, _numbers, _from_numbers)
+SEEN = Tally(seen_by, _numbers, _from_numbers, "seen")
 """What a rehearsal adds up: nothing but how many rows there are."""
 
 

@@ -24,12 +24,15 @@ class Tally(Generic[Total]):
     """How batches add up, and how a total becomes whole numbers, which add up too, and back.
 
     `add_up(study, batches, diagnostics=None, on_rows=…)`: diagnostics count along, `on_rows` hears
-    of each batch's size.
+    of each batch's size. A worker knows it by its `name`, and by the text of the `question` that
+    maps rows; one without a name is not shared out.
     """
 
     add_up: Callable[..., Total]
     to_numbers: Callable[[Total], list[int]]
     from_numbers: Callable[[Study, Sequence[int]], Total]
+    name: str | None = None
+    question: str | None = None
 
 
 def total_of(

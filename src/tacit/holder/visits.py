@@ -95,7 +95,11 @@ def _statistics(total: Sums | Statistics) -> Statistics:
 
 def mapped(question: Question) -> Tally[Statistics]:
     """How rows add up once a question has mapped them."""
-    return replace(STATISTICS, add_up=partial(statistics_of, question=question))
+    return replace(
+        STATISTICS,
+        add_up=partial(statistics_of, question=question),
+        question=question.to_json(),
+    )
 
 
 class VisitStage(Stage[Sums | Statistics, Message]):

@@ -5,8 +5,8 @@ part of a release, of an error or of a log; `rehearsal.py` makes the record of i
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -209,6 +209,18 @@ class Watch:
                 self.numbers[feature.name] = NumbersSeen(*feature.range)
         self.numbers[study.response.name] = NumbersSeen(*study.response.range)
 
+    def plain(self) -> list[Any]:
+        """All of it in lists and names, for another process."""
+        return [_plain(seen) for seen in self._all()]
+
+    def take(self, plain: list[Any]) -> None:
+        """Become what another process's watch saw."""
+        for seen, fields_of_it in zip(self._all(), plain, strict=True):
+            _take(seen, fields_of_it)
+
+    def _all(self) -> "list[NumbersSeen | LevelsSeen | Lengths]":
+        return [*self.numbers.values(), *self.levels.values(), self.lengths]
+
     def add(self, more: "Watch") -> None:
         """Add what was seen of rows that come after these."""
         for name, numbers in self.numbers.items():
@@ -233,6 +245,27 @@ class Watch:
     def see_levels(self, feature: Feature, values: pa.Array, places: pa.Array) -> None:
         """A batch's levels, and their places among the study's."""
         self.levels[feature.name].add(values, places)
+
+
+def _plain(seen: NumbersSeen | LevelsSeen | Lengths) -> dict[str, Any]:
+    plain = {}
+    for each in fields(seen):
+        value = getattr(seen, each.name)
+        if isinstance(value, Counter):
+            value = list(value.items())
+        plain[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return plain
+
+
+def _take(seen: NumbersSeen | LevelsSeen | Lengths, plain: dict[str, Any]) -> None:
+    for name, value in plain.items():
+        before = getattr(seen, name)
+        if isinstance(before, Counter):
+            before.update(dict(value))
+        elif isinstance(before, np.ndarray):
+            setattr(seen, name, np.array(value, dtype=np.int64))
+        elif not isinstance(before, tuple):
+            setattr(seen, name, value)
 
 
 def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:

@@ -5,16 +5,20 @@ input ends, as it does when the other process is gone. It answers on its standar
 numbers, counts, or a sentence that holds no value; whatever else is printed goes nowhere.
 """
 
+import json
 import os
-import pickle
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import IO, Any
 
 from tacit.errors import TableError
-from tacit.holder.pieces import Adder
-from tacit.rows.pieces import Piece
+from tacit.holder.pieces import Adder, Task
+from tacit.holder.statistics import STATISTICS
+from tacit.holder.tally import Tally
+from tacit.rows.pieces import Files, Piece
+from tacit.rows.written import Format
 from tacit.study import Study
 
 PAUSE = 0.1
@@ -28,15 +32,48 @@ def work() -> None:
     outlet = os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), 1)
-    task = pickle.load(inlet)  # noqa: S301 - of the process that started this one
-    adder = Adder(task, Study.from_document(task.document))
+    adder = adder_of(json.loads(inlet.readline()))
     _say(outlet, "ready")
-    while True:
-        try:
-            piece = pickle.load(inlet)  # noqa: S301
-        except EOFError:
-            return
-        _say(outlet, answer(adder, piece, outlet))
+    for line in inlet:
+        path, *others = json.loads(line)
+        _say(outlet, answer(adder, Piece(Path(path), *others), outlet))
+
+
+def adder_of(plain: dict[str, Any]) -> Adder:
+    """What adds up pieces for a task that another process told."""
+    study = Study.from_document(plain["study"])
+    form = plain["form"]
+    form["missing"] = tuple(form["missing"])
+    is_counted, is_watched = plain["looks"]
+    task = Task(
+        tally=tally_of(*plain["tally"]),
+        files=Files(paths=(), names=tuple(plain["names"]), form=Format(**form)),
+        is_counted=is_counted,
+        is_watched=is_watched,
+    )
+    return Adder(task, study)
+
+
+def tally_of(name: str, question: str | None) -> Tally[Any]:
+    """The tally of a name; what few tables need is imported where it is needed."""
+    if question is not None:
+        from tacit.holder.visits import mapped
+        from tacit.release.question import Question
+
+        return mapped(Question.from_json(question))
+    if name == "places":
+        from tacit.holder.places import PLACES
+
+        return PLACES
+    if name == "scales":
+        from tacit.holder.scales import SCALES
+
+        return SCALES
+    if name == "seen":
+        from tacit.holder.rehearse import SEEN
+
+        return SEEN
+    return STATISTICS
 
 
 def answer(adder: Adder, piece: Piece, outlet: IO[bytes]) -> tuple[str, Any]:
@@ -51,7 +88,7 @@ def answer(adder: Adder, piece: Piece, outlet: IO[bytes]) -> tuple[str, Any]:
     except Exception as error:  # noqa: BLE001 - its words could quote a row
         return "failed", type(error).__name__
     progress.tell()
-    return "part", part
+    return "part", part.plain()
 
 
 class _Progress:
@@ -76,5 +113,5 @@ class _Progress:
 
 
 def _say(outlet: IO[bytes], message: object) -> None:
-    pickle.dump(message, outlet)
+    outlet.write(json.dumps(message).encode() + b"\n")
     outlet.flush()
