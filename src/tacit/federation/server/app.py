@@ -7,18 +7,17 @@ SuperNode, and `silence`, the seconds after which a secure sum goes on without a
 nothing.
 """
 
+import importlib
 import logging
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from flwr.app import Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
 
 from tacit.analyst.collection import collect
-from tacit.analyst.fit import fit
-from tacit.analyst.posterior.posterior import Posterior
-from tacit.analyst.report import write_report
 from tacit.errors import FederationError, TacitError
 from tacit.federation.flower import run_folder
 from tacit.federation.project import refuse_two_stages
@@ -33,6 +32,9 @@ from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.visits.ask import next_question
+
+if TYPE_CHECKING:
+    from tacit.analyst.posterior.posterior import Posterior
 
 SILENCE = 30.0
 """Seconds after which a secure sum goes on without a holder that says nothing."""
@@ -132,7 +134,7 @@ def _keys(path: Path) -> dict[str, str]:
     return keys
 
 
-def federate(grid: Grid, order: Order) -> Posterior:
+def federate(grid: Grid, order: Order) -> "Posterior":
     """Ask, collect, fit, and write everything; `federation.json` in any case."""
     (order.out / "releases").mkdir(parents=True, exist_ok=True)
     minutes = Minutes(order.inquiry, order.out)
@@ -147,11 +149,17 @@ def federate(grid: Grid, order: Order) -> Posterior:
     return posterior
 
 
-def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
+def _fitted(grid: Grid, order: Order, minutes: Minutes) -> "Posterior":
     inquiry = order.inquiry
     refuse_two_stages(inquiry.study)
+    loading = threading.Thread(target=_load_analyst, daemon=True)
+    loading.start()
     ask = _gathered if inquiry.study.secure_sum is None else _summed
     releases = ask(grid, order, minutes)
+    loading.join()
+    from tacit.analyst.fit import fit
+    from tacit.analyst.report import write_report
+
     collection = collect(
         releases, allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys
     )
@@ -161,6 +169,12 @@ def _fitted(grid: Grid, order: Order, minutes: Minutes) -> Posterior:
     write_report(posterior, order.out / "report.html")
     LOG.info("%d releases; posterior, summary and report are in %s", len(releases), order.out)
     return posterior
+
+
+def _load_analyst() -> None:
+    """Load what fits and reports while sites are at work: it takes a second that nobody waits."""
+    for name in ("tacit.analyst.fit", "tacit.analyst.report"):
+        importlib.import_module(name)
 
 
 def _gathered(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
