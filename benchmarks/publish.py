@@ -96,7 +96,7 @@ def least(runs: list[dict[str, float]], figure: str) -> float:
     return min(run[figure] for run in runs)
 
 
-def make_table(path: Path, rows: int) -> Path:
+def make_table(path: Path, rows: int, seed: int | None = None) -> Path:
     """Normal columns in full precision, in row groups.
 
     One value in 370 lies outside the study's range of ±3.
@@ -105,7 +105,7 @@ def make_table(path: Path, rows: int) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rng = np.random.default_rng(rows)
+    rng = np.random.default_rng(rows if seed is None else seed)
     with pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in COLUMNS])) as writer:
         for start in range(0, rows, GROUP_ROWS):
             size = min(GROUP_ROWS, rows - start)

@@ -109,6 +109,8 @@ class Adder:
             diagnostics=diagnostics,
             on_rows=count,
         )
+        if watch is not None and piece.first:
+            watch.trim()
         return Part(task.tally.to_numbers(total), rows, report, diagnostics)
 
 

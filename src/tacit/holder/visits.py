@@ -140,7 +140,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """An answer of no rows."""
-        return self._made(study, _nothing(study, self.question), purpose, rehearsal)
+        return self._made(study, nothing(study, self.question), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """The answer with its noise."""
@@ -168,7 +168,7 @@ class AloneStage(VisitStage):
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """All visits of no rows."""
-        return converse(study, partial(_nothing, study), purpose, rehearsal)
+        return converse(study, partial(nothing, study), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """Every visit in turn."""
@@ -240,5 +240,6 @@ def read_table(study: Study, table: object, question: Question | None) -> Sums |
     return total_of(mapped(question), study, table)
 
 
-def _nothing(study: Study, question: Question | None) -> Sums | Statistics:
+def nothing(study: Study, question: Question | None) -> Sums | Statistics:
+    """What no rows add up to, for a question or for places."""
     return no_places(study) if question is None else Statistics.zero(study.d)
