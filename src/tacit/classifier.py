@@ -132,7 +132,8 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def predict_proba(self, X: Any) -> Array:  # noqa: ANN401, N803
         """Probability of each class at each row, averaged over the posterior."""
-        likely = mean_responses(self.posterior_, self._design(X).T)
+        design = self._design(X)
+        likely = mean_responses(self.posterior_, design.T)
         return np.column_stack([1 - likely, likely])
 
     def predict_log_proba(self, X: Any) -> Array:  # noqa: ANN401, N803
