@@ -1,7 +1,10 @@
 """Releases of several visits, read together: intervals hold, also where a question misleads.
 
-Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate` and `tacit.visits.cut`.
+Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate`, `tacit.visits.cut`,
+`tacit.visits.sound` and `tacit.visits.reach`.
 """
+
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.errors import MethodError
+from tacit.errors import MethodError, ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
 from tacit.holder.visits import answer
@@ -18,6 +21,9 @@ from tacit.rows.table import table_of
 from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, whole_sd
 from tacit.visits.first import first_question
+from tacit.visits.messages import ask
+from tacit.visits.pool import Known, Pool
+from tacit.visits.reach import REACHES, hidden, residual_reach, row_reach
 
 SLOPES = (0.3, -0.2, 0.1)
 RUNS = 30
@@ -174,3 +180,80 @@ def test_what_a_bound_leaves_of_normal_residuals(reach):
     assert told.rate == pytest.approx(max(np.mean(np.abs(residuals) < bound), 0.4), abs=0.01)
     if reach >= 1:
         assert whole_sd(float(np.mean(cut**2)), bound) == pytest.approx(0.3, rel=0.03)
+
+
+# Messages that somebody made up.
+
+
+def message(change, place=-1):
+    """A release of five visits, one of whose answers is to another question."""
+    agreed = study(900)
+    rng = np.random.default_rng(4)
+    release = simulate(agreed, rows(rng, 900), rng, holder="north")
+    answers = list(release.visit.earlier)
+    answers[place] = answers[place].model_copy(
+        update={"question": answers[place].question.model_copy(update=change(answers[place]))}
+    )
+    visit = release.visit.model_copy(update={"earlier": tuple(answers)})
+    return release.model_copy(update={"visit": visit})
+
+
+NOTHING = ((0.0,) * 4,) * 4
+LONG = tuple((1e9, 1e-9, 1e9, 1e-9) for _ in range(4))
+HOSTILE = {
+    "no inverse": lambda _answer: {"map": NOTHING},
+    "hardly an inverse": lambda _answer: {"map": LONG},
+    "far": lambda _answer: {"offset": (1e9,) * 4, "radius": 1e9},
+}
+
+
+def fitted(release):
+    return fit(collect([release], allow_simulated=True))
+
+
+def asked(release):
+    """What the next question would be, had the last visit not happened."""
+    *earlier, last = release.visit.earlier
+    visit = release.visit.model_copy(update={"question": last.question, "earlier": tuple(earlier)})
+    told = {name: getattr(last, name) for name in ("n", "xtx", "xty", "yty", "noise")}
+    return ask([release.model_copy(update={"visit": visit} | told)], allow_simulated=True)
+
+
+@pytest.mark.parametrize("use", [fitted, asked])
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_message_that_somebody_made_up_is_used_or_refused_by_a_sentence(name, place, use):
+    with suppress(TacitError):
+        use(message(HOSTILE[name], place))
+
+
+def test_a_map_without_an_inverse_leads_to_no_question():
+    with pytest.raises(ReleaseError, match="nothing follows from these releases"):
+        asked(message(HOSTILE["no inverse"], 0))
+
+
+def test_more_rows_let_longer_rows_and_larger_residuals_through():
+    sizes = (10, 3000, 100_000, 10**7)
+    residuals = [residual_reach(study(n), 3) for n in sizes]
+    lengths = [row_reach(study(n)) for n in sizes]
+    assert residuals == sorted(residuals)
+    assert lengths == sorted(lengths)
+    assert (residuals[0], residuals[-1]) == REACHES
+    assert hidden(study(400, 4), 1.0) == pytest.approx(2 * hidden(study(400), 1.0))
+
+
+def test_what_noise_hides_of_rows_stays_what_is_usual():
+    usual = Known(gram=np.eye(2), variance=np.full((2, 2), 0.1))
+    told = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for sd, expected in ((1e-3, told), (1e5, np.eye(2))):
+        pool = Pool(
+            rows=100.0,
+            gram=100 * 0.8 * told,
+            moment=np.zeros(2),
+            square=1.0,
+            gram_sd=sd,
+            moment_sd=1.0,
+            square_sd=1.0,
+            bound=1.0,
+        )
+        assert np.allclose(usual.told(pool, 0.8).gram, expected, atol=1e-3)

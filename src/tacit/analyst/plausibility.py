@@ -16,6 +16,7 @@ chance that an honest release breaks any of the bounds `FALSE_ALARM` at most.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from tacit.errors import ReleaseError
 from tacit.release import Release
 from tacit.release.document import Published
+from tacit.release.places import Places, PlacesRelease
 from tacit.release.scales import Moments, ScalesRelease
 
 Array = NDArray[np.float64]
@@ -47,8 +49,12 @@ class Rule(NamedTuple):
     def broken(self) -> str:
         """How it is broken, in words; nothing where it is kept."""
         slack = ROUNDING * max(abs(self.low), abs(self.high))
-        outside = (self.values < self.low - slack) | (self.values > self.high + slack)
-        if not outside.any():
+        low = self.low - slack
+        high = self.high + slack
+        if not self.values.size or (self.values.min() >= low and self.values.max() <= high):
+            return ""
+        outside = (self.values < low) | (self.values > high)
+        if not outside.any():  # what is no number breaks no bound
             return ""
         value = self.values[outside].ravel()[0]
         return f"{self.what} is {value:.4g}, outside {self.low:.4g} to {self.high:.4g}"
@@ -58,7 +64,9 @@ def doubt_of(document: Published) -> str:
     """Which bound a document breaks, in words; nothing where it keeps them all."""
     rules: Iterator[Rule] = iter(())
     if isinstance(document, Release):
-        rules = _of_statistics(document)
+        rules = _of_release(document)
+    elif isinstance(document, PlacesRelease):
+        rules = _of_places(document.places)
     elif isinstance(document, ScalesRelease):
         rules = _of_scales(document)
     return next(filter(None, (rule.broken() for rule in rules)), "")
@@ -66,15 +74,15 @@ def doubt_of(document: Published) -> str:
 
 def check_plausible(documents: Sequence[Published]) -> None:
     """Refuse a document that cannot be what it says, by its holder's name."""
-    refuse_doubted(documents, map(doubt_of, documents))
+    refuse_doubted((document.holder for document in documents), map(doubt_of, documents))
 
 
-def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> None:
-    """Refuse the first document that there is a doubt about."""
-    for document, doubt in zip(documents, doubts, strict=True):
+def refuse_doubted(holders: Iterable[str], doubts: Iterable[str]) -> None:
+    """Refuse the document of the first holder that there is a doubt about."""
+    for holder, doubt in zip(holders, doubts, strict=True):
         if doubt:
             raise ReleaseError(
-                f"the release of {document.holder!r} is implausible: {doubt}, which neither rows "
+                f"the release of {holder!r} is implausible: {doubt}, which neither rows "
                 "of its study nor noise explain; ask that holder, or leave the release out "
                 "(without_implausible=True)"
             )
@@ -83,6 +91,19 @@ def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> Non
 def reach_of(rules: int) -> float:
     """Standard deviations of noise that one of so many rules must allow for."""
     return math.sqrt(2 * math.log(rules / FALSE_ALARM))
+
+
+def _of_release(release: Release) -> Iterator[Rule]:
+    """Its statistics and, in a study of several visits, what its holder said before."""
+    yield from _of_statistics(release)
+    if release.visit is None:
+        return
+    if release.visit.places is not None:
+        yield from _of_places(release.visit.places)
+    for answer in release.visit.earlier:
+        parts = ("n", "xtx", "xty", "yty", "noise")
+        told = {part: getattr(answer, part) for part in parts}
+        yield from _of_statistics(release.model_copy(update=told))
 
 
 def _of_statistics(release: Release) -> Iterator[Rule]:
@@ -120,13 +141,19 @@ def _of_entries(release: Release, length: float, moment: float, reach: float) ->
     off_slack = length / 2 + reach * noise.xtx_off_diagonal
     moment_slack = moment + reach * noise.xty
     diagonal = np.diag(release.gram)
-    above = release.gram[np.triu_indices(d, 1)]
+    above = release.gram.ravel()[_above_diagonal(d)]
     yield Rule("a diagonal entry of xtx", diagonal, -slack, length + slack)
     yield Rule("an entry of xtx", above, -off_slack, off_slack)
     yield Rule("an entry of xty", release.moment, -moment_slack, moment_slack)
     trace = np.array([diagonal.sum()])
     wide = math.sqrt(d) * slack
     yield Rule("the trace of xtx", trace, -wide, length + wide)
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(d: int) -> NDArray[np.intp]:
+    """Places above the diagonal of a square matrix, row by row."""
+    return np.flatnonzero(np.triu(np.ones((d, d)), 1))
 
 
 def _of_products(release: Release, square: float, reach: float) -> Rule:
@@ -163,6 +190,18 @@ def _of_scales(release: ScalesRelease) -> Iterator[Rule]:
         yield _rule(column, "count", -reach * noise.count, MOST_ROWS)
         yield _rule(column, "total", -total, total)
         yield _rule(column, "square", -square_slack, most + square_slack)
+
+
+def _of_places(places: Places) -> Iterator[Rule]:
+    """Sums over values u ∈ [−1, 1] of complete rows: each is at most their number."""
+    noise = places.noise
+    reach = reach_of(4 * len(places.totals) + 2)
+    most = max(places.count + reach * noise.count, 0.0)
+    total = most + reach * noise.total
+    slack = reach * noise.square
+    yield Rule("count", np.array([places.count]), -reach * noise.count, MOST_ROWS)
+    yield Rule("an entry of totals", np.array(places.totals), -total, total)
+    yield Rule("an entry of squares", np.array(places.squares), -slack, most + slack)
 
 
 def _rule(column: Moments, part: str, low: float, high: float) -> Rule:
