@@ -99,7 +99,7 @@ def test_a_sum_of_persons_and_of_weights_is_that_of_all_holders_together(sites, 
             plain.append_column("patient", patients).append_column("share", shares), rows
         )
     study = summing(sites, **fields)
-    release = Sum(grid_of(sites), study, PATIENCE).run()
+    release = Sum(grid_of(sites), Sitting(study), PATIENCE).run()
     parts = [
         statistics_of(study, batches_of(study, str(path.with_name("rows.parquet"))))
         for path in sites.values()
