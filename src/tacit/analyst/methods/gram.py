@@ -110,11 +110,19 @@ def _common(evidence: Evidence) -> Common:
     scale = float(np.sum(weights * sizes))
     pooled = np.tensordot(weights, evidence.grams, 1) / scale
     sd = float(np.sqrt(np.sum(weights**2 * variance))) / scale
-    apart = evidence.intercept and sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    if evidence.frame is not None:
+        pooled = evidence.frame.gram
+    noisy = sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    apart = evidence.intercept and noisy and evidence.frame is None
     basis = _basis(pooled, intercept=apart)
     pooled_noise = _summed_noise(evidence, basis, weights**2) / scale**2
     most = evidence.average if apart else None
-    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+    if evidence.frame is None:
+        shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+        doubt = derivative * pooled_noise
+    else:  # visits have weighed it against what is usual
+        shrunk = basis.T @ pooled @ basis
+        doubt = evidence.frame.gram_sd**2 / 2 * (1 + np.eye(evidence.d))
     size = np.diag(shrunk)
     known = Common(
         basis=basis,
@@ -129,7 +137,7 @@ def _common(evidence: Evidence) -> Common:
         own = holder_sizes(part)
         told = own * own / _variance(part)
         gain += np.tensordot(told, known.gain(own, _rotated_noise(part, basis)), 1)
-    shared = (1 - gain / scale) ** 2 * derivative * pooled_noise
+    shared = (1 - gain / scale) ** 2 * doubt
     return replace(known, shared_variance=shared)
 
 
