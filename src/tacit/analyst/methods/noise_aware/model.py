@@ -160,7 +160,7 @@ class Model:
         d = len(self.mean)
         normal = sums.normal
         precision = normal[:-1, :-1] + self.prior_precision()
-        factor = np.linalg.cholesky(precision)
+        factor = np.linalg.cholesky(precision).astype(float)
         half = np.linalg.solve(factor, normal[:-1, -1])
         covariance = inverse_of(precision, factor)
         mean = covariance @ normal[:-1, -1]
