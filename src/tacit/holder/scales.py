@@ -21,9 +21,8 @@ from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.stage import Stage
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
-from tacit.release.document import provenance
+from tacit.release.document import from_steps, provenance
 from tacit.release.scales import Moments, ScalesRelease
-from tacit.release.statistics import from_steps
 from tacit.rows.arrow import numbers_of
 from tacit.rows.design import outside
 from tacit.study import Study

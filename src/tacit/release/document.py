@@ -263,6 +263,11 @@ def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[
     }
 
 
+def from_steps(steps: int, lattice: int) -> float:
+    """A whole number of lattice steps as a float."""
+    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+
+
 def _agree(stated: float | None, needed: float | None) -> bool:
     """Whether a stated number is the one that is needed, to a reader's rounding."""
     if stated is None or needed is None:
