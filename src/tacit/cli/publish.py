@@ -88,7 +88,7 @@ Processes = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes that read Parquet, Arrow or several files, of about 200 MB each. "
+        help="Processes that read Parquet, Arrow or several files, of about 300 MB each. "
         "[default: $TACIT_PROCESSES, or one for each core]",
     ),
 ]
