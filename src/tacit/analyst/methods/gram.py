@@ -46,13 +46,21 @@ def grams(evidence: Evidence) -> Grams:
     scale = float(np.sum(weights * sizes))
     pooled = np.einsum("j,jab->ab", weights, evidence.grams) / scale
     sd = float(np.sqrt(np.sum(weights**2 * _variance(evidence)))) / scale
-    apart = evidence.intercept and sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    if evidence.frame is not None:
+        pooled = evidence.frame.gram
+    noisy = sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    apart = evidence.intercept and noisy and evidence.frame is None
     basis = _basis(pooled, intercept=apart)
     rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
     noise = _rotated_noise(evidence, basis)
     pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
     most = evidence.average if apart else None
-    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+    if evidence.frame is None:
+        shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+        doubt = derivative * pooled_noise
+    else:  # visits have weighed it against what is usual
+        shrunk = basis.T @ pooled @ basis
+        doubt = evidence.frame.gram_sd**2 / 2 * (1 + np.eye(evidence.d))
     size = np.diag(shrunk)
     shape = np.outer(size, size) + shrunk**2
     mean = sizes[:, None, None] * shrunk
@@ -66,7 +74,7 @@ def grams(evidence: Evidence) -> Grams:
         sizes=sizes,
         mean=mean,
         own_variance=gain * noise,
-        shared_variance=(1 - typical_gain) ** 2 * derivative * pooled_noise,
+        shared_variance=(1 - typical_gain) ** 2 * doubt,
         heterogeneity=h,
     )
 
