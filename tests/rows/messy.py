@@ -3,7 +3,7 @@
 Every one holds the same twelve patients, or says why it cannot. The writers are the real ones where
 they can run here (openpyxl, XlsxWriter, pandas, Polars, pyreadstat, sqlite3, DuckDB, Python's csv);
 text that Excel, R and databases' clients write is written out letter by letter. Those in `files/`
-were written once: .xls by xlwt, .xlsb by pyxlsbwriter, .ods by odfpy.
+were written once: .xls by xlwt, .xlsb by pyxlsbwriter, .ods by odfpy, .sas7bdat by haven.
 """
 
 import csv
@@ -286,6 +286,7 @@ CASES = [
     Case("excel-97.xls", stored("excel-97.xls")),
     Case("excel-binary.xlsb", stored("excel-binary.xlsb")),
     Case("opendocument.ods", stored("opendocument.ods")),
+    Case("sas.sas7bdat", stored("sas.sas7bdat")),
     Case("sas.xpt", lambda path: pyreadstat.write_xport(frame(), path)),
     Case("damaged.sav", text_of(text()), refusal="cannot be read: check that it is whole"),
     Case("notes.docx", text_of(text()), refusal="of no known kind"),
