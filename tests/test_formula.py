@@ -618,7 +618,7 @@ TERMS = [
     ),
     (
         [{"product": ["sex", {"of": "age", "degree": 9}]}],
-        "terms.entry 1.product.entry 2.degree: must be less than or equal to 8",
+        "terms.entry 1.product.entry 2.degree: must be at most 8",
     ),
     (
         [{"product": [{"of": "sex", "degree": 2}, "age"]}],
