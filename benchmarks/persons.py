@@ -13,8 +13,8 @@ ICC at least 88 %, and at ICC 1 at most 93 % for the person's own feature (a fea
 from row to row averages a common residual out, and is covered more often).
 
 *Weights.* 4,000 rows of one person each with survey weights of 1 to 4, of 1 or 10, and of 10 where
-a feature is positive and 1 elsewhere. The coefficients asked for are those of the best line for rows
-weighted so, here the true line. A row's weight, over the largest, is at most 1, so that the
+a feature is positive and 1 elsewhere. The coefficients asked for are those of the best line for
+rows weighted so, here the true line. A row's weight, over the largest, is at most 1, so that the
 covariance that methods take is an upper bound again. Bar: at least 88 % at each budget.
 
     python benchmarks/persons.py [--quick] [--check] [--runs 100]

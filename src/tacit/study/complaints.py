@@ -21,6 +21,7 @@ _KINDS = {
     "model_type": "must be a table of fields",
     "missing": "must be given",
     "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
     "string_too_long": "must have at most {max_length} letters",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
