@@ -15,7 +15,8 @@ from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
-from tacit.study.visits import advised
+from tacit.study.toml import study_toml
+from tacit.study.visits import DEFAULT_ALONE, DEFAULT_TOGETHER
 from tacit.study.words import visits
 
 DOCUMENT = {
@@ -292,27 +293,53 @@ def test_every_field_of_a_study_is_among_those_changed():
     assert fields - tried == apart, "they are tried apart"
 
 
-def test_visits_change_the_hash_and_one_leaves_no_trace():
+def test_visits_change_the_hash_and_stand_in_the_document_where_rows_are_planned():
+    """A study without planned rows has one visit, and the hash that it had before there were any.
+
+    Where rows are planned the number is written out, so that another rule changes no study.
+    """
+    assert "visits" not in Study.from_document(DOCUMENT).document()
+    assert Study.from_document(DOCUMENT | {"visits": 1}).hash == Study.from_document(DOCUMENT).hash
     planned = DOCUMENT | {"planned_rows": [5000]}
-    one = Study.from_document(planned | {"visits": 1})
-    assert one.hash == Study.from_document(planned).hash
-    assert "visits" not in one.document()
     hashes = {Study.from_document(planned | {"visits": k}).hash for k in range(1, 9)}
     assert len(hashes) == 8
-    four = Study.from_document(planned | {"visits": 4})
-    assert four.resolved().hash == four.hash
+    default = Study.from_document(planned)
+    assert default.document()["visits"] == default.visit_count
+    assert default.resolved().hash == default.hash
+    assert Study.from_toml(study_toml(default)).hash == default.hash
+    one = Study.from_document(planned | {"visits": 1})
+    assert Study.from_toml(study_toml(one)).visit_count == 1
 
 
-def test_a_plan_that_carries_visits_is_told_so():
+def test_planned_rows_decide_on_the_number_of_visits():
     few = Study.from_document(DOCUMENT | {"planned_rows": [50]})
     many = Study.from_document(DOCUMENT | {"planned_rows": [50_000]})
     shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
-    assert [advised(each) for each in (few, many, shared)] == [1, 10, 3]
-    assert "visits = 10" in visits(many)
-    assert visits(few) is None
+    counts = [each.visit_count for each in (few, many, shared)]
+    assert counts == [1, DEFAULT_ALONE, DEFAULT_TOGETHER]
+    assert "above 0.3, where more visits tell no more" in visits(few)
+    assert "so that several visits tell more than one" in visits(many)
+    assert visits(Study.from_document(DOCUMENT)) is None
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
     assert "3 to the same rows, all in one message" in said
+    assert f"the study says so, and {DEFAULT_ALONE} would suit" in said
     assert "where values lie (8%)" in said
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"release": {"average": 2}},
+        {"release": {"noise": "triangular"}},
+        {"release": {"smallest_eigenvalue": True}},
+        {"release": {"response_square": False}},
+        {"release": {"count": "withheld"}, "relation": "add-remove"},
+    ],
+)
+def test_a_study_that_excludes_visits_has_one(fields):
+    study = Study.from_document(DOCUMENT | {"planned_rows": [50_000]} | fields)
+    assert study.visit_count == 1
+    assert "exclude more" in visits(study)
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():

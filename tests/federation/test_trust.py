@@ -25,6 +25,7 @@ from tacit.release.attestation import attesting
 from tacit.release.signature import new_key
 from tacit.study.toml import study_toml
 from tacit.study.words import telling
+from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)
@@ -197,7 +198,7 @@ def test_the_list_of_requests_names_a_broken_one(tmp_path):
 
 @pytest.fixture
 def release(sites):
-    return Sum(grid_of(sites), summing(sites), PATIENCE).run()
+    return Sum(grid_of(sites), Sitting(summing(sites)), PATIENCE).run()
 
 
 def test_a_sum_is_signed_by_its_holders(release, sites):

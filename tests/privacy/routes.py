@@ -29,6 +29,7 @@ from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import visit_mechanism
 from tacit.visits.first import first_question
+from tacit.visits.sitting import Sitting
 
 Rows = pa.RecordBatch
 Numbers = tuple[np.ndarray, np.ndarray]
@@ -194,7 +195,7 @@ class OfSums(OfTables):
         holder = list(self.study.secure_sum.holders)[place]
         ledger = Ledger(folder / f"{holder}.db")
         payment = {"holder": holder, "ledger": ledger, "dataset": "default", "session": "one"}
-        share = publish_share(self.study, rows, json.dumps, **payment)
+        share = publish_share(Sitting(self.study), rows, json.dumps, **payment)
         return np.array(json.loads(share), dtype=object)
 
     def exact(self, rows: Rows) -> np.ndarray:

@@ -11,6 +11,7 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.ledger_file import canonical_name
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import check_sampler
+from tacit.privacy.places import PlacesMechanism
 from tacit.privacy.scales import ScalesMechanism
 from tacit.privacy.sensitivity import Relation
 from tacit.records import now
@@ -31,7 +32,9 @@ class Purpose:
     delta: float | None = None
 
 
-def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMechanism) -> Charge:
+def charge_of(
+    study: Study, purpose: Purpose, mechanism: Mechanism | PlacesMechanism | ScalesMechanism
+) -> Charge:
     """What a release of the study costs, as the ledger will state it."""
     refuse_stranger(study, purpose.holder)
     return Charge(

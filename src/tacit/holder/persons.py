@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
-from tacit.rows.arrow import MOST_LETTERS, holds_whole_ids, ids_of, whole_ids_of
-from tacit.rows.table import ONE, ROWS, Batches, Table, table_of
+from tacit.rows.arrow import MOST_LETTERS, Batches, holds_whole_ids, ids_of, whole_ids_of
+from tacit.rows.table import ONE, ROWS, Table, table_of
 from tacit.study import Study
 
 FEWEST_SLOTS = 2**16

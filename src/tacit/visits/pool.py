@@ -13,6 +13,8 @@ from tacit.visits.cut import cut_of, whole_sd
 
 Array = NDArray[np.float64]
 
+NOISY_ROWS = 5.0
+"""Standard deviations up to which two noisy numbers of rows are taken for one."""
 LEAST_SHARE = 0.1
 """Smallest sd of residuals over their bound."""
 LEAST = 0.02
@@ -57,6 +59,34 @@ class Pool:
             count_sd=noise.count or 0.0,
         )
 
+    def of_rows(self, rows: float) -> "Pool":
+        """The same sums as if they were of so many rows."""
+        factor = rows / self.rows
+        return replace(
+            self,
+            rows=rows,
+            gram=factor * self.gram,
+            moment=factor * self.moment,
+            square=factor * self.square,
+            gram_sd=factor * self.gram_sd,
+            moment_sd=factor * self.moment_sd,
+            square_sd=factor * self.square_sd,
+        )
+
+
+def alike(pools: Sequence[Pool]) -> list[Pool]:
+    """Visits of which some had other holders than the last, as sums of as many rows as that.
+
+    Numbers of rows that noise alone tells apart are left as they are.
+    """
+    last = pools[-1]
+    return [
+        pool.of_rows(last.rows)
+        if abs(pool.rows - last.rows) > NOISY_ROWS * math.hypot(pool.count_sd, last.count_sd)
+        else pool
+        for pool in pools
+    ]
+
 
 def together(pools: Sequence[Pool]) -> Pool:
     """All holders' rows as one pool; a holder with more noise counts for less."""
@@ -89,6 +119,7 @@ def shape_of(
     pools: Sequence[Pool], apart: Sequence[Array], known: "Known", *, intercept: bool
 ) -> Shape:
     """The shape that visits tell; `known` is what the first answer says of X'X."""
+    pools = alike(pools)
     average = _average(pools)
     level = level_of(average, intercept=intercept)
     told = known.told(average, level)
@@ -121,6 +152,7 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     Residuals of two visits differ by u'δ, so X'r by κX'Xδ. All visits see the same rows: only their
     noise is averaged.
     """
+    pools = alike(pools)
     average = _average(pools)
     gram = average.rows * shape.gram
     gram_sd = average.rows * shape.gram_sd
