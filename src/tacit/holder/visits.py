@@ -8,8 +8,11 @@ is made of all of them.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NoReturn
 
-from tacit.errors import LedgerError, StudyError
+import pyarrow as pa
+
+from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, charge_of, refuse_sum
 from tacit.holder.ledger import Ledger
@@ -141,7 +144,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 
     def check(self, study: Study, total: Sums | Statistics) -> None:
         """Refuse no rows, where their number is public."""
-        refuse_no_rows(study, total.n if isinstance(total, Statistics) else total[0])
+        refuse_no_rows(study, rows_in(total))
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """An answer of no rows."""
@@ -162,11 +165,13 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 class AloneStage(VisitStage):
     """All visits to the only holder's table, in one message; the first is read before it is paid.
 
-    Every later one reads the table again.
+    Every later one reads the table again, so one that can be read once is refused.
     """
 
     def __init__(self, question: Question | None, table: object) -> None:
         super().__init__(question, None)
+        if isinstance(table, pa.RecordBatchReader):
+            refuse_read_once()
         self.table = table
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
@@ -177,10 +182,27 @@ class AloneStage(VisitStage):
         """Every visit in turn."""
 
         def read(question: Question | None) -> Sums | Statistics:
-            is_first = question is None or question.visit == 1
-            return total if is_first else read_table(study, self.table, question)
+            if question is None or question.visit == 1:
+                return total
+            later = read_table(study, self.table, question)
+            if rows_in(later) == 0 < rows_in(total):
+                refuse_read_once()
+            return later
 
         return converse(study, read, purpose)
+
+
+def rows_in(total: Sums | Statistics) -> int:
+    """How many rows, or persons, a total is of."""
+    return total.n if isinstance(total, Statistics) else total[0]
+
+
+def refuse_read_once() -> NoReturn:
+    """Refuse a source that has no rows any more when it is read again."""
+    raise TableError(
+        "the study has several visits, each of which reads the rows, and this table can be read "
+        "once: nothing was published; give it as a file, a table or a query"
+    )
 
 
 def whole_charge(study: Study, purpose: Purpose) -> Charge:

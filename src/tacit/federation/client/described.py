@@ -83,7 +83,10 @@ def _leaves(study: Study, policy: Policy) -> str:
         if study.secure_sum
         else "one file with noisy sums"
     )
-    return f"{form}, {sums}; the study; the name {policy.holder!r}; no row"
+    visits = ""
+    if study.visit_count > 1:
+        visits = f"in each of {study.visit_count} visits, which this approval covers: "
+    return f"{visits}{form}, {sums}; the study; the name {policy.holder!r}; no row"
 
 
 def _cost(study: Study, policy: Policy) -> str:
