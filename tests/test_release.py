@@ -496,3 +496,31 @@ def test_releases_are_compared_by_what_they_state():
     assert release == again
     assert hash(release.study) == hash(again.study)
     assert release != again.model_copy(update={"holder": "another"})
+
+
+def test_numbers_are_signed_as_python_writes_them_whatever_their_size():
+    sizes = [0.0, -0.0, 1e-5, 1e-4, 0.1, 1 / 3, 123456.789, 1e15, 1e16, -1.5e22, 5e-324]
+    for size in sizes:
+        xtx = tuple(tuple(size for _ in row) for row in RELEASE.xtx)
+        changed = RELEASE.model_copy(update={"xtx": xtx})
+        fields = changed.document()
+        del fields["signature"]
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert changed.canonical() == text.encode(), size
+
+
+@pytest.mark.parametrize(
+    "inside", ['{"a": 1, "a": 2}', '[1, {"a": 1, "a": 2}]', '[[{"a": {"b": 1, "b": 1}}]]']
+)
+def test_a_field_named_twice_is_found_however_deep(inside):
+    assert refusal(f'{{"format": "tacit-release", "more": {inside}}}') == (
+        "a release must not name a field twice"
+    )
+    assert "twice" not in refusal('{"format": "tacit-release", "more": {"a:b": "c:d"}}')
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "NaN", "Infinity", "1e0400"])
+def test_an_infinite_number_is_refused_wherever_it_stands(number):
+    assert refusal(f'{{"format": "tacit-release", "n": [{number}]}}').startswith(
+        "a release holds finite numbers only, not "
+    )

@@ -323,6 +323,7 @@ def test_planned_rows_decide_on_the_number_of_visits():
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
     assert "3 to the same rows, all in one message" in said
     assert f"the study says so, and {DEFAULT_ALONE} would suit" in said
+    assert "where values lie (8%)" in said
 
 
 @pytest.mark.parametrize(

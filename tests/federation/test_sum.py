@@ -11,6 +11,8 @@ import json
 import math
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sites import SLOPE, STUDY, changed, charges, make_site, table
 from sums import NAMES, grid_of, sites, summing
@@ -25,6 +27,7 @@ from tacit.federation.secure_sum.server import Sum, message_of_sum
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Inquiry
+from tacit.holder.persons import batches_of
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS
@@ -50,8 +53,11 @@ def exact(study, chosen):
 
 
 def assert_is_sum(release, study, chosen):
+    assert_near(release, exact(study, chosen))
+
+
+def assert_near(release, statistics):
     """Every entry within 8 sd of the exact sum: a false alarm in 1e14 runs; masks are larger."""
-    statistics = exact(study, chosen)
     gram = np.ldexp(statistics.gram.astype(float), -36)
     assert release.n == statistics.n
     assert np.all(np.abs(np.diag(release.gram - gram[:-1, :-1])) < 8 * release.noise.xtx_diagonal)
@@ -71,6 +77,35 @@ def dropping(plan):
 
 
 # The sum.
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"person": "patient"},
+        {"weight": {"column": "share", "most": 4.0}},
+        {"person": "patient", "weight": {"column": "share", "most": 4.0}},
+    ],
+    ids=["persons", "weights", "both"],
+)
+def test_a_sum_of_persons_and_of_weights_is_that_of_all_holders_together(sites, fields):
+    for path in sites.values():
+        rows = path.with_name("rows.parquet")
+        plain = pq.read_table(rows)
+        count = plain.num_rows
+        patients = pa.array([f"p{k % 60}" for k in range(count)])
+        shares = pa.array(np.linspace(1, 4, count))
+        pq.write_table(
+            plain.append_column("patient", patients).append_column("share", shares), rows
+        )
+    study = summing(sites, **fields)
+    release = Sum(grid_of(sites), Sitting(study), PATIENCE).run()
+    parts = [
+        statistics_of(study, batches_of(study, str(path.with_name("rows.parquet"))))
+        for path in sites.values()
+    ]
+    assert_near(release, sum(parts[1:], parts[0]))
+    assert release.n == (300 if study.person else sum(200 + 10 * k for k in range(5)))
 
 
 def test_all_holders_give_the_sum_and_each_pays_once(sites):

@@ -1,6 +1,7 @@
 """`tacit publish`: from a table to a release."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -83,6 +84,14 @@ AskedQuestion = Annotated[
     Path | None,
     typer.Option(help="A later visit: the question that `tacit next` made of all releases."),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes that read Parquet, Arrow or several files, of about 200 MB each. "
+        "[default: $TACIT_PROCESSES, or one for each core]",
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")]
 LocalDiagnostics = Annotated[
     bool,
@@ -143,6 +152,7 @@ def publish(
     stage: Stage = "statistics",
     question: AskedQuestion = None,
     sign: options.SigningKey = None,
+    processes: Processes = None,
     *,
     again: Again = False,
     new_dataset: options.NewDataset = False,
@@ -172,7 +182,10 @@ def publish(
     """
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
+    from tacit.holder.processes import VARIABLE
 
+    if processes is not None:
+        os.environ[VARIABLE] = str(processes)
     written = written_as(
         separator=separator,
         decimal=decimal,

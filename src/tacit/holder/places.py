@@ -115,4 +115,4 @@ def _from_numbers(_study: Study, numbers: Sequence[int]) -> Sums:
     return list(numbers)
 
 
-PLACES = Tally(places_of, _numbers, _from_numbers)
+PLACES = Tally(places_of, _numbers, _from_numbers, "places")

@@ -134,7 +134,7 @@ def _from_numbers(_study: Study, numbers: Sequence[int]) -> list[Sums]:
     return list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
 
 
-SCALES = Tally(moments_of, _numbers, _from_numbers)
+SCALES = Tally(moments_of, _numbers, _from_numbers, "scales")
 
 
 class ScalesStage(Stage[list[Sums], ScalesRelease]):

@@ -107,7 +107,11 @@ def _statistics(total: Sums | Statistics) -> Statistics:
 
 def mapped(question: Question) -> Tally[Statistics]:
     """How rows add up once a question has mapped them."""
-    return replace(STATISTICS, add_up=partial(statistics_of, question=question))
+    return replace(
+        STATISTICS,
+        add_up=partial(statistics_of, question=question),
+        question=question.to_json(),
+    )
 
 
 class VisitStage(Stage[Sums | Statistics, Message]):
@@ -148,7 +152,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """An answer of no rows."""
-        return self._made(study, _nothing(study, self.question), purpose, rehearsal)
+        return self._made(study, nothing(study, self.question), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """The answer with its noise."""
@@ -176,7 +180,7 @@ class AloneStage(VisitStage):
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """All visits of no rows."""
-        return converse(study, partial(_nothing, study), purpose, rehearsal)
+        return converse(study, partial(nothing, study), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """Every visit in turn."""
@@ -265,5 +269,6 @@ def read_table(study: Study, table: object, question: Question | None) -> Sums |
     return total_of(mapped(question), study, table)
 
 
-def _nothing(study: Study, question: Question | None) -> Sums | Statistics:
+def nothing(study: Study, question: Question | None) -> Sums | Statistics:
+    """What no rows add up to, for a question or for places."""
     return no_places(study) if question is None else Statistics.zero(study.d)

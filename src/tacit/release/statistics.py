@@ -54,7 +54,7 @@ class Answer(Record):
             "xtx and xty must fit the question",
         )
         must(
-            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            self.xtx == tuple(zip(*self.xtx, strict=True)),
             "xtx must be symmetric",
         )
         return self
@@ -82,6 +82,7 @@ class Release(Published):
 
     kind: ClassVar[str] = "release"
     optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "visit", "ledger")
+    numbers: ClassVar[tuple[str, ...]] = ("xtx", "xty")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
@@ -146,7 +147,7 @@ class Release(Published):
         )
         must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
         must(
-            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            self.xtx == tuple(zip(*self.xtx, strict=True)),
             "xtx must be symmetric",
         )
         must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")

@@ -385,12 +385,16 @@ class Study(Record):
         return self.from_document(self.document())
 
     @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the document in canonical JSON."""
-        text = json.dumps(
+    def canonical(self) -> str:
+        """The document in canonical JSON."""
+        return json.dumps(
             self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the document in canonical JSON."""
+        return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @classmethod
     def from_document(cls, document: object) -> Self:

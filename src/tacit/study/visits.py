@@ -13,14 +13,14 @@ from tacit.study.form import MOST_ENTRY
 if TYPE_CHECKING:
     from tacit.study.study import Study
 
-MOST_VISITS = 8
+MOST_VISITS = 12
 """Most visits: more would spend the budget on ever smaller steps."""
 MOST_VISITED = 100
 """Most encoded columns of a study of several visits: each message holds all its holder's answers,
 with a map of d² numbers each."""
 MOST_HIDDEN = 0.3
 """Noise over what planned rows hold, along one of d directions, up to which visits are several."""
-DEFAULT_ALONE = 6
+DEFAULT_ALONE = 10
 DEFAULT_TOGETHER = 3
 """Visits of a single holder or of a secure sum, and of several holders that exchange files."""
 Budget = tuple[float, float]
