@@ -51,6 +51,9 @@ def _document(rng, form):
     }
     if rng.random() < 0.25:
         document["terms"] = _terms(rng, features)
+    numeric = [feature["name"] for feature in features if "range" in feature]
+    if form in {"table", "stream", "sum"} and numeric and rng.random() < 0.25:
+        document["responses"] = ["y", numeric[0]]
     if form == "scales":
         document["scales_share"] = rng.uniform(0.01, 0.9)
     if form in VISITED:

@@ -8,13 +8,10 @@ is made of all of them.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
-
-import pyarrow as pa
 
 from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, refuse_sum
+from tacit.holder.charge import Purpose, at_visit, charge_of, refuse_sum, visit_hash
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import drawn_by, noisy_steps
 from tacit.holder.places import PLACES, Sums, no_places, privatise_places
@@ -26,6 +23,7 @@ from tacit.release import Release
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.release.statistics import Visit
+from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.visits import has_places, visit_mechanism
 from tacit.visits.ask import next_question
@@ -134,13 +132,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
             raise StudyError(
                 "epsilon and delta must be those of the first visit, which paid for all of them"
             )
-        return replace(
-            charge,
-            study=f"{study.name} (visit {number})",
-            study_hash=visit_hash(study, number),
-            epsilon=0.0,
-            mu=0.0,
-        )
+        return at_visit(charge, study, number)
 
     def limit(self, study: Study) -> tuple[float, float]:
         """The whole study's."""
@@ -148,7 +140,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 
     def check(self, study: Study, total: Sums | Statistics) -> None:
         """Refuse no rows, where their number is public."""
-        refuse_no_rows(study, rows_in(total))
+        refuse_no_rows(study, _rows_of(total))
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """An answer of no rows."""
@@ -169,14 +161,18 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 class AloneStage(VisitStage):
     """All visits to the only holder's table, in one message; the first is read before it is paid.
 
-    Every later one reads the table again, so one that can be read once is refused.
+    Every later one reads the table again.
     """
 
     def __init__(self, question: Question | None, table: object) -> None:
         super().__init__(question, None)
-        if isinstance(table, pa.RecordBatchReader):
-            refuse_read_once()
         self.table = table
+
+    def check(self, study: Study, total: Sums | Statistics) -> None:
+        """Refuse no rows, and rows that are gone once they were read."""
+        super().check(study, total)
+        if _rows_of(total) and not hasattr(self.table, "mapInArrow"):
+            refuse_gone(study, self.table)
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """All visits of no rows."""
@@ -186,27 +182,10 @@ class AloneStage(VisitStage):
         """Every visit in turn."""
 
         def read(question: Question | None) -> Sums | Statistics:
-            if question is None or question.visit == 1:
-                return total
-            later = read_table(study, self.table, question)
-            if rows_in(later) == 0 < rows_in(total):
-                refuse_read_once()
-            return later
+            is_first = question is None or question.visit == 1
+            return total if is_first else read_table(study, self.table, question)
 
         return converse(study, read, purpose)
-
-
-def rows_in(total: Sums | Statistics) -> int:
-    """How many rows, or persons, a total is of."""
-    return total.n if isinstance(total, Statistics) else total[0]
-
-
-def refuse_read_once() -> NoReturn:
-    """Refuse a source that has no rows any more when it is read again."""
-    raise TableError(
-        "the study has several visits, each of which reads the rows, and this table can be read "
-        "once: nothing was published; give it as a file, a table or a query"
-    )
 
 
 def whole_charge(study: Study, purpose: Purpose) -> Charge:
@@ -214,11 +193,6 @@ def whole_charge(study: Study, purpose: Purpose) -> Charge:
     refuse_sum(study)
     budget = study.budget(purpose.epsilon, purpose.delta)
     return charge_of(study, purpose, visit_mechanism(study, study.visit_count, budget))
-
-
-def visit_hash(study: Study, number: int) -> str:
-    """How the ledger names a visit: the first by the study's own hash."""
-    return study.hash if number == 1 else f"{study.hash}/visit-{number}"
 
 
 def stage_of(
@@ -267,6 +241,19 @@ def read_table(study: Study, table: object, question: Question | None) -> Sums |
     if question is None:
         return total_of(PLACES, study, table)
     return total_of(mapped(question), study, table)
+
+
+def _rows_of(total: Sums | Statistics) -> int:
+    return total.n if isinstance(total, Statistics) else total[0]
+
+
+def refuse_gone(study: Study, table: object) -> None:
+    """Refuse, before anything is paid, a table that cannot be read a second time."""
+    if next(iter(table_of(table, study).batches()), None) is None:
+        raise TableError(
+            f"the table can be read once alone, and the study's {study.visit_count} visits read "
+            "it again: give a file, a query or a table in memory"
+        )
 
 
 def nothing(study: Study, question: Question | None) -> Sums | Statistics:

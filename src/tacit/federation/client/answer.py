@@ -23,10 +23,11 @@ from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step, Visit
+from tacit.holder.charge import visit_hash
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
-from tacit.holder.visits import check_question, visit_hash
+from tacit.holder.visits import check_question
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.visits.sitting import Sitting
