@@ -19,6 +19,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ LEAST_ON_TWO = 1.8
 LEAST_ON_SIXTEEN = 10.0
 """Bar: the same of sixteen."""
 FILE_ROWS = 2_500_000
-COLUMNS = {"processes": ",", "rows": ",", "seconds": ".1f", "million rows per s": ".2f"}
+COLUMNS = {"": "<12", "processes": ",", "rows": ",", "seconds": ".1f", "million rows per s": ".2f"}
 COLUMNS |= {"times one": ".2f", "per core": ".2f", "peak of one process, MB": ".0f"}
 
 
@@ -67,7 +68,7 @@ def compare(bench: Bench, folder: Path, options: argparse.Namespace) -> None:
     rates: dict[int, float] = {}
     base = 4 * rows if options.quick else rows
     for count in counts:
-        size = base * max(1, count // 2)
+        size = base * count  # about as long for each, so that start-up weighs alike
         if count == cores and not options.quick:
             size = int(options.rows)
         rates[count] = measure(table, folder, files, size, count, rates, options.repeats)
@@ -103,9 +104,9 @@ def measure(  # noqa: PLR0917
     held = len(list(place.iterdir())) * files[0][1]
     rate = held / best["seconds"]
     one = rates.get(1, rate)
-    note = "looking at the rows as well" if what == "confirm" else ""
+    name = "with a look" if what == "confirm" else what
     figures = (rate / 1e6, rate / one, rate / one / count, best["peak"] / 1e6)
-    table.row(count, held, best["seconds"], *figures, note=note)
+    table.row(name, count, held, best["seconds"], *figures)
     return rate
 
 
@@ -170,9 +171,17 @@ def study() -> Any:  # noqa: ANN401
 
 def hold_to(count: int) -> None:
     """Take so many cores, and a process for each."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = sorted(os.sched_getaffinity(0), key=lambda core: (sibling(core), core))
     os.sched_setaffinity(0, set(cores[:count]))
     os.environ["TACIT_PROCESSES"] = str(count)
+
+
+def sibling(core: int) -> int:
+    """How far behind the first thread of its processor core this one is numbered: 0 for that."""
+    place = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+    if not place.exists():
+        return 0
+    return core - int(re.split("[-,]", place.read_text(encoding="ascii"))[0])
 
 
 def published(path: str, count: int, **terms: Any) -> dict[str, float]:  # noqa: ANN401

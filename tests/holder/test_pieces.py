@@ -78,6 +78,17 @@ def use(monkeypatch):
     return lambda count: monkeypatch.setenv(processes.VARIABLE, str(count))
 
 
+@pytest.fixture
+def idle(monkeypatch):
+    """This process only listens: all pieces are read by workers."""
+    take = processes._Crew._take
+    monkeypatch.setattr(
+        processes._Crew,
+        "_take",
+        lambda crew, *, wait: take(crew, wait=True) if wait else -1,
+    )
+
+
 def workers():
     """Threads that lead a worker; each ends with its process."""
     return [thread for thread in threading.enumerate() if "_lead" in thread.name]
@@ -116,9 +127,10 @@ def test_many_columns_are_read_in_fewer_rows():
     assert batch_rows(10_000) == 2**13
 
 
-def test_the_total_is_the_same_by_two_processes(use):
+@pytest.mark.usefixtures("idle")
+def test_the_total_is_the_same_by_workers(use):
     totals = []
-    for count in (1, 2):
+    for count in (1, 3):
         use(count)
         read = []
         totals.append(total_of(STATISTICS, STUDY, "rows", on_rows=read.append).numbers)
@@ -127,7 +139,7 @@ def test_the_total_is_the_same_by_two_processes(use):
     assert totals == [whole.numbers, whole.numbers]
 
 
-def test_a_later_visit_is_the_same_by_two_processes(use):
+def test_a_later_visit_is_the_same_by_this_process_and_another(use):
     totals = []
     for count in (1, 2):
         use(count)
@@ -158,9 +170,10 @@ def test_a_task_and_its_answer_survive_the_way_to_another_process(folder):
         assert Part.from_plain(STUDY, there).plain() == here.plain()
 
 
-def test_a_rehearsal_says_the_same_by_several_processes(use):
+@pytest.mark.usefixtures("idle")
+def test_a_rehearsal_says_the_same_by_workers(use):
     said = []
-    for count in (1, 2):
+    for count in (1, 3):
         use(count)
         said.append(str(rehearse(STUDY, "rows", holder="north", ledger="ledger.db")))
     assert said[0] == said[1]
@@ -202,6 +215,7 @@ def test_counts_of_a_piece_before_any_row_was_seen_are_added():
 
 
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.usefixtures("idle")
 def test_the_first_refusal_is_the_one_that_is_told(use, count):
     strict = agreed([AGE, {"name": "sex", "levels": ["f", "m", "x"]}, BMI], missing="refuse")
     full = {"sex": ["f"] * COUNT, "bmi": np.full(COUNT, 20.0)}
@@ -217,6 +231,7 @@ def test_the_first_refusal_is_the_one_that_is_told(use, count):
     assert not Path("ledger.db").exists()
 
 
+@pytest.mark.usefixtures("idle")
 def test_a_worker_that_is_killed_ends_it_all_in_one_sentence_unpaid(use, monkeypatch, capfd):
     use(2)
     monkeypatch.setattr(processes, "AHEAD", 1)  # so that some pieces are left to be read
@@ -253,12 +268,34 @@ def test_what_goes_wrong_in_a_worker_is_told_without_quoting_a_row(error, kind, 
     assert QUOTED not in str(told.value)
 
 
+def test_a_refusal_of_this_process_waits_for_its_turn(monkeypatch):
+    class Absent:
+        process = None
+
+        def begin(self, _task):
+            return False
+
+    monkeypatch.setattr(processes, "_Worker", Absent)
+    monkeypatch.setattr(processes._Crew, "dismiss", lambda _crew: None)
+
+    def here(place):
+        if place == 1:
+            raise TableError("the second")
+        return place
+
+    answers = processes.shared_out({}, [[], [], []], 2, lambda _rows: None, here)
+    assert next(answers) == 0
+    with pytest.raises(TableError, match="the second"):
+        next(answers)
+
+
 def test_without_a_worker_the_table_is_read_here(use, monkeypatch):
     use(2)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert total_of(STATISTICS, STUDY, "rows").n == 3 * COUNT
 
 
+@pytest.mark.usefixtures("idle")
 def test_who_stops_listening_leaves_no_process_behind(use):
     use(2)
 

@@ -88,7 +88,7 @@ Processes = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes that read Parquet, Arrow or several files, of about 200 MB each. "
+        help="Processes that read Parquet, Arrow or several files, of about 300 MB each. "
         "[default: $TACIT_PROCESSES, or one for each core]",
     ),
 ]
@@ -180,12 +180,10 @@ def publish(
 
     In a study of several visits: `--question question2.json` answers the second one, and so on.
     """
+    _set_processes(processes)
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
-    from tacit.holder.processes import VARIABLE
 
-    if processes is not None:
-        os.environ[VARIABLE] = str(processes)
     written = written_as(
         separator=separator,
         decimal=decimal,
@@ -232,6 +230,16 @@ def publish(
     if diagnostics is not None:
         _show(diagnostics)
     _tell(release, out, book, paying, as_json=as_json)
+
+
+def _set_processes(count: int | None) -> None:
+    """Say how many processes read, each on one core: before linear algebra is loaded here too."""
+    from tacit.holder.processes import ONE_THREAD, VARIABLE
+
+    for name, one in ONE_THREAD.items():
+        os.environ.setdefault(name, one)
+    if count is not None:
+        os.environ[VARIABLE] = str(count)
 
 
 def _published(

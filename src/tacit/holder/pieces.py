@@ -109,7 +109,7 @@ class Adder:
             diagnostics=diagnostics,
             on_rows=count,
         )
-        if watch is not None and piece.first:
+        if watch is not None and piece.is_later:
             watch.trim()
         return Part(task.tally.to_numbers(total), rows, report, diagnostics)
 
@@ -149,14 +149,14 @@ def _parts(task: Task, study: Study, pieces: Sequence[Piece], on_rows: OnRows) -
     """The parts in the order of their pieces; by several processes where they are worth it."""
     count = min(process_count(), len(pieces))
     is_worth_it = sum(piece.work for piece in pieces) >= LEAST_WORK
-    left = pieces
-    if count > 1 and is_worth_it and task.tally.name is not None:
-        plain = [[str(piece.path), *piece[1:]] for piece in pieces]
-        told = 0
-        for part in shared_out(task.plain(study), plain, count, on_rows):
-            told += 1
-            yield Part.from_plain(study, part)
-        left = pieces[told:]  # none, unless no worker could be started
     adder = Adder(task, study)
-    for piece in left:
-        yield adder.part(piece, on_rows)
+
+    def here(place: int) -> Part:
+        return adder.part(pieces[place], on_rows)
+
+    if count == 1 or not is_worth_it or task.tally.name is None:
+        yield from map(here, range(len(pieces)))
+        return
+    plain = [[str(piece.path), *piece[1:]] for piece in pieces]
+    for part in shared_out(task.plain(study), plain, count, on_rows, here):
+        yield part if isinstance(part, Part) else Part.from_plain(study, part)

@@ -1,4 +1,4 @@
-"""Processes: pieces of a table shared out among workers, one for each core.
+"""Processes: pieces of a table shared out among this process and workers, one for each core.
 
 A worker is a Python of its own (worker.py). It is started with the task on its standard input, not
 forked, so that no thread or lock of this process is copied, and the program that called is not run
@@ -74,15 +74,16 @@ def _cores() -> int:
 
 
 def shared_out(
-    task: object, pieces: Sequence[object], count: int, on_rows: OnRows
+    task: object, pieces: Sequence[object], count: int, on_rows: OnRows, alone: Callable[[int], Any]
 ) -> Iterator[Any]:
-    """What a worker makes of each piece, in order; nothing where no worker starts.
+    """What a worker makes of each piece, or this process of the one at a place, in order.
 
     Task, pieces and answers travel as lines of JSON: nothing that is received names code to run.
+    This process reads along, from the first moment on, and so does everything if no worker starts.
     """
-    crew = _Crew(task, pieces, count)
+    crew = _Crew(task, pieces, count - 1)
     try:
-        yield from crew.answers(on_rows)
+        yield from crew.answers(on_rows, alone)
     finally:
         crew.dismiss()
 
@@ -139,7 +140,7 @@ class _Crew:
         self._pieces = pieces
         self._next = 0
         self._lock = threading.Lock()
-        self._room = threading.Semaphore(AHEAD * count)
+        self._room = threading.Semaphore(AHEAD * (count + 1))
         self._heard: SimpleQueue[tuple[str, int, Any]] = SimpleQueue()
         self._workers: list[_Worker] = []
         self._is_dismissed = False
@@ -147,23 +148,38 @@ class _Crew:
         for thread in self._threads:
             thread.start()
 
-    def answers(self, on_rows: OnRows) -> Iterator[Any]:
-        """Answers in the order of the pieces, until all are there or every worker is gone."""
+    def answers(self, on_rows: OnRows, alone: Callable[[int], Any]) -> Iterator[Any]:
+        """Answers in the order of the pieces; some of them are read here."""
         waiting: dict[int, tuple[str, Any]] = {}
         wanted = 0
-        present = len(self._threads)
-        while present and wanted < len(self._pieces):
-            kind, place, said = self._heard.get()
-            if kind == "gone":
-                present -= 1
-            elif kind == "rows":
-                on_rows(said)
-            else:
-                waiting[place] = (kind, said)
+        while wanted < len(self._pieces):
+            own = self._take(wait=False)
+            if own >= 0:
+                waiting[own] = self._read_here(alone, own)
+            # Without a piece to read here, the one that is wanted is being read by a worker.
+            for kind, place, said in self._news(wait=own < 0):
+                if kind == "rows":
+                    on_rows(said)
+                else:
+                    waiting[place] = (kind, said)
             while wanted in waiting:
                 yield answered(*waiting.pop(wanted))
                 wanted += 1
                 self._room.release()
+
+    def _news(self, *, wait: bool) -> Iterator[tuple[str, int, Any]]:
+        """What workers said since; at least one thing if it is waited for."""
+        if wait:
+            yield self._heard.get()
+        while not self._heard.empty():
+            yield self._heard.get()
+
+    def _read_here(self, alone: Callable[[int], Any], place: int) -> tuple[str, Any]:
+        try:
+            return "part", alone(place)
+        except Exception as error:  # noqa: BLE001 - raised when its turn has come
+            self._stop()
+            return "raised", error
 
     def dismiss(self) -> None:
         """End all workers, and wait for them."""
@@ -186,19 +202,17 @@ class _Crew:
         place = -1
         try:
             worker = self._started()
-            while worker is not None and (place := self._take()) >= 0:
+            while worker is not None and (place := self._take(wait=True)) >= 0:
                 worker.send(self._pieces[place])
                 while (heard := worker.receive())[0] == "rows":
                     self._heard.put(("rows", place, heard[1]))
-                self._heard.put((heard[0], place, heard[1]))
                 if heard[0] != "part":
                     self._stop()
+                self._heard.put((heard[0], place, heard[1]))
         except (OSError, EOFError, ValueError):
             if place >= 0:
-                self._heard.put(("lost", place, ""))
                 self._stop()
-        finally:
-            self._heard.put(("gone", -1, ""))
+                self._heard.put(("lost", place, ""))
 
     def _started(self) -> _Worker | None:
         with self._lock:
@@ -208,14 +222,16 @@ class _Crew:
             self._workers.append(worker)
         return worker if worker.begin(self._task) else None
 
-    def _take(self) -> int:
-        """The place of the next piece; −1 when there is none."""
-        self._room.acquire()
+    def _take(self, *, wait: bool) -> int:
+        """The place of the next piece; −1 when there is none, or no room for its answer."""
+        if not self._room.acquire(blocking=wait):
+            return -1
         with self._lock:
-            if self._is_dismissed or self._next >= len(self._pieces):
-                return -1
-            self._next += 1
-            return self._next - 1
+            if not self._is_dismissed and self._next < len(self._pieces):
+                self._next += 1
+                return self._next - 1
+        self._room.release()
+        return -1
 
     def _stop(self) -> None:
         """Give out no more: those before the place of the failure are all given out."""
@@ -224,9 +240,11 @@ class _Crew:
 
 
 def answered(kind: str, said: Any) -> Any:  # noqa: ANN401
-    """A worker's answer, or its refusal."""
+    """An answer, or a refusal."""
     if kind == "part":
         return said
+    if kind == "raised":
+        raise said
     if kind == "refused":
         raise TableError(said)
     if kind == "memory":

@@ -33,8 +33,8 @@ LATER_SAMPLE = 2**7
 """The same of every later batch."""
 WAITING = 2**12
 """Values that are kept before they are counted, all at once."""
-TOLD = 2**8
-"""Different values that a piece within a file tells of: a code piles up in every one."""
+TOLD = 2**6
+"""Different values that a later piece tells of: a code piles up in every one."""
 
 
 class Piles:
@@ -341,7 +341,7 @@ def _join_counts(counter: Counter[Value], more: Counter[Value]) -> None:
 
 
 def _forget_rarest(counter: Counter[Value]) -> None:
-    if len(counter) > 2 * MOST_VALUES:
+    if len(counter) > 4 * MOST_VALUES:
         kept = dict(counter.most_common(MOST_VALUES))
         counter.clear()
         counter.update(kept)

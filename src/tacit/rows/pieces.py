@@ -38,13 +38,14 @@ class Piece(NamedTuple):
     """The row groups or record batches of a file from `first` on, or all of it.
 
     `work` says how long it takes: in cells of Parquet or, as each takes about as long, bytes of
-    text.
+    text. All pieces of a table but the first are later ones.
     """
 
     path: Path
     work: int
     first: int = 0
     parts: int | None = None
+    is_later: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Files:
 
     def pieces(self) -> list[Piece]:
         """All pieces, in the order of their rows."""
-        return [piece for path in self.paths for piece in _pieces_of(path, len(self.names))]
+        pieces = [piece for path in self.paths for piece in _pieces_of(path, len(self.names))]
+        return [*pieces[:1], *(piece._replace(is_later=True) for piece in pieces[1:])]
 
     def note(self, piece: Piece, report: Reading) -> None:
         """Add how a piece was understood to what is known of its file; pieces come in order."""
