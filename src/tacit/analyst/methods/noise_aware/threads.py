@@ -11,8 +11,15 @@ Told = TypeVar("Told")
 
 def mapped(function: Callable[[Given], Told], items: Sequence[Given]) -> list[Told]:
     """The function of every item, in their order."""
-    cores = min(len(os.sched_getaffinity(0)), len(items))
-    if cores < 2:  # noqa: PLR2004 - one core, or one item
+    count = min(cores(), len(items))
+    if count < 2:  # noqa: PLR2004 - one core, or one item
         return [function(item) for item in items]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(function, items))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
