@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.methods.noise_aware.threads import cores
+from tacit.analyst.cores import cores
 from tacit.analyst.plausibility import doubt_of
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Noise

@@ -1,9 +1,10 @@
 """Linear algebra on all cores: NumPy and LAPACK leave the interpreter free while they compute."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from tacit.analyst.cores import cores
 
 Given = TypeVar("Given")
 Told = TypeVar("Told")
@@ -16,10 +17,3 @@ def mapped(function: Callable[[Given], Told], items: Sequence[Given]) -> list[To
         return [function(item) for item in items]
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(function, items))
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
