@@ -39,8 +39,11 @@ class Frame:
     map: Array  # (d, d): T
     start: Array  # (d,): θ₀
     first: Array  # (d,): the first answer, in the study's columns
-    doubt: Array  # (d, d): its covariance, in mapped columns
+    covariance: Array  # (d, d): its covariance, in mapped columns
+    shared: float  # sampling variance along a mapped column, which corrections share with it
+    later: float  # variance that the corrections' noise adds there
     whole: float = 1.0  # residual variance over that of cut residuals
+    rate: float = 1.0  # how much of a change of the coefficients cut residuals show
 
     def prior(self, prior: Prior) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead."""
@@ -51,7 +54,7 @@ class Frame:
             return replace(
                 prior,
                 mean=mean,
-                covariance=self.doubt,
+                covariance=self._unshared(),
                 by_spread=False,
                 widths=DOUBTS,
                 feature_scale=features,
@@ -63,6 +66,22 @@ class Frame:
             covariance=(covariance + covariance.T) / 2,
             feature_scale=features,
         )
+
+    def _unshared(self) -> Array:
+        r"""Covariance of the first answer as a prior: what it tells that corrections do not.
+
+        Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
+        first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the
+        corrections alone 1/(s + c₂): the prior's precision is the difference. Where noise decides
+        it is 1/c₁; where sampling does, it is nothing.
+        """
+        values, vectors = np.linalg.eigh(self.covariance)
+        first = np.maximum(values - self.shared, LEAST_NOISE * values)
+        both = self.shared + first * self.later / (first + self.later)
+        told = 1 / both - 1 / (self.shared + self.later)
+        precision = np.clip(told, LEAST_NOISE / values, 1 / values)
+        unshared: Array = (vectors / precision) @ vectors.T
+        return unshared
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """What is known of b as what is known of θ."""
@@ -159,35 +178,27 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         apart = [inverse @ (start - answer.question.start) for answer in answers]
         visits.append(joined([Pool.of(answer) for answer in answers], apart, known))
     rows = np.array([each.pool.rows for each in visits])
+    shared, later = _errors([each.pool for each in visits])
     frame = Frame(
         map=matrix,
         start=start,
         first=opening.theta,
-        doubt=turn @ _unshared(opening, [each.pool for each in visits]) @ turn.T,
+        covariance=turn @ opening.stretch.covariance @ turn.T,
+        shared=shared,
+        later=later,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
+        rate=float(rows @ [each.rate for each in visits] / rows.sum()),
     )
     return _evidence(study, [each.pool for each in visits], frame)
 
 
-def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
-    r"""Covariance of the first answer as a prior: what it tells that corrections do not.
-
-    Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
-    first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the corrections
-    alone 1/(s + c₂): the prior's precision is the difference. Where noise decides it is 1/c₁;
-    where sampling does, it is nothing.
-    """
-    size = sum(float(np.trace(pool.gram)) for pool in pools) / len(opening.answer.theta)
-    size = max(size, 0.1 * sum(pool.rows for pool in pools))
+def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
+    """Variance of corrections along a mapped column: by sampling, and by noise."""
     rows = sum(pool.rows for pool in pools)
-    shared = max(sum(pool.square for pool in pools), 0.0) / rows / size
-    later = sum(pool.moment_sd**2 for pool in pools) / size**2
-    values, vectors = np.linalg.eigh(opening.stretch.covariance)
-    first = np.maximum(values - shared, LEAST_NOISE * values)
-    told = 1 / (shared + first * later / (first + later)) - 1 / (shared + later)
-    precision = np.clip(told, LEAST_NOISE / values, 1 / values)
-    unshared: Array = (vectors / precision) @ vectors.T
-    return unshared
+    size = sum(float(np.trace(pool.gram)) for pool in pools) / len(pools[0].moment)
+    size = max(size, 0.1 * rows)
+    sampling = max(sum(pool.square for pool in pools), 0.0) / rows / size
+    return sampling, sum(pool.moment_sd**2 for pool in pools) / size**2
 
 
 def _own_share(opening: Opening, holders: int) -> Known:
