@@ -2,9 +2,11 @@
 
 Documents of every kind that crosses a wall are made by the real code, broken in many ways
 (mutations.py), and read by the real readers: studies, releases, releases of scales, lines of a
-stream's log, a site's policy and stored requests, messages between server and sites, and all five
-rounds of a secure sum. Document k of a kind is the same in every run. A study that is accepted must
-also give its noise, its words, and itself again with defaults written out and from its own file.
+stream's log, a site's policy and stored requests, messages between server and sites, all five
+rounds of a secure sum, and what goes to and fro beside them (letters.py): questions of visits and
+their answers, parcels, invitations and replies. Document k of a kind is the same in every run. A
+study that is accepted must also give its noise, its words, and itself again with defaults written
+out and from its own file; a question must map rows, a visit's message lead to what comes next.
 
 The run is cut into parts of 5,000 documents, each in a process of its own that ends with it; a part
 that is done is kept in --folder, and a run that was interrupted goes on with the next.
@@ -34,6 +36,7 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 from frame import Bench, peak_memory
+from letters import KINDS, Letters
 from mutations import VALUES, mutated_text, mutated_value
 
 from tacit.cli.study import words
@@ -51,6 +54,7 @@ from tacit.release.signature import load_key, new_key, public_key
 from tacit.simulation import simulate, simulate_scales
 from tacit.study import Study
 from tacit.study.toml import study_toml
+from tacit.study.visits import has_places, places_mechanism, visit_mechanism
 
 PART = 5000
 MOST_SECONDS = 2.0
@@ -59,14 +63,19 @@ PATIENCE = 60
 """Seconds after which a document that does not end is given up, and counted as a failure."""
 SESSION = "ab" * 16
 SHARES = {
-    "study": 0.35,
-    "release": 0.2,
-    "scales": 0.1,
-    "log": 0.1,
-    "policy": 0.08,
-    "request": 0.07,
+    "study": 0.3,
+    "release": 0.17,
+    "scales": 0.08,
+    "log": 0.08,
+    "policy": 0.07,
+    "request": 0.06,
     "message": 0.08,
     "sum": 0.02,
+    "question": 0.04,
+    "places": 0.03,
+    "visit": 0.04,
+    "parcel": 0.02,
+    "letter": 0.01,
 }
 """Which part of all documents is of which kind."""
 POLICY = """\
@@ -107,6 +116,10 @@ def studies() -> list[Study]:
         {"release": {"smallest_eigenvalue": True, "response_square": False}},
         {"scales_share": 0.2, "missing": "impute"},
         {"planned_rows": [12_000, 800], "release": {}},
+        {"planned_rows": [12_000, 800], "visits": 2, "release": {}},
+        {"planned_rows": [12_000, 800], "visits": 4, "person": "patient", "release": {}},
+        {"weight": {"column": "patient", "most": 9.0}, "release": {}},
+        {"responses": ["days", "bmi"], "release": {}},
         {"secure_sum": {"holders": keys, "least": 4, "colluding": 1}, "release": {}},
     ]
     return [plain, formula, *(Study.from_document(document | change) for change in changes)]
@@ -186,7 +199,9 @@ class Corpus:
         self.file = folder / "document"
         self.studies = studies()
         table = patients(rng, 60)
-        alone = [study for study in self.studies if study.secure_sum is None]
+        alone = [
+            study for study in self.studies if study.secure_sum is None and study.visit_count == 1
+        ]
         self.texts = {
             "study": [study_toml(study) for study in self.studies] + [STUDY],
             "policy": [POLICY, POLICY.replace("approval = true", "key = 'k'")],
@@ -208,6 +223,8 @@ class Corpus:
             for release in [Release.from_json(text)]
         ]
         self.rounds = rounds(folder)
+        self.letters = Letters(self.studies, folder)
+        self.texts |= self.letters.texts
 
     def document(self, kind: str, number: int) -> tuple[Callable[[Any], object], Any]:
         """The reader of a kind, and document `number` of it."""
@@ -216,6 +233,8 @@ class Corpus:
             return _read_message, self._message(rng)
         if kind == "sum":
             return self._sum, self._round(rng)
+        if kind in KINDS:
+            return self.reader(kind), self.letters.broken(kind, rng)
         text = rng.choice(self.texts[kind])
         if kind not in {"study", "policy"} and rng.random() < 0.6:
             return self.reader(kind), json.dumps(mutated_value(rng, json.loads(text)))
@@ -233,6 +252,7 @@ class Corpus:
             "log": lambda text: Entry.from_line(text.encode(errors="replace")),
             "policy": lambda text: Policy.load(self._written(text)),
             "request": lambda text: Request.load(self._written(text)).agreement(),
+            **self.letters.readers,
         }
         return readers[kind]
 
@@ -245,6 +265,9 @@ class Corpus:
         messages = [
             wire.request_of(rng.choice(self.texts["study"])),
             wire.step_request(step),
+            wire.visit_request(
+                wire.Visit(rng.choice(self.texts["study"]), rng.choice(self.texts["question"]))
+            ),
             wire.record_of(wire.Answer("waiting", wire.Reason.WAITING)),
             wire.record_of(wire.Answer("released", release=rng.choice(self.texts["release"]))),
         ]
@@ -294,7 +317,7 @@ def _travels(value: object) -> bool:
 
 def _read_message(content: RecordDict) -> object:
     name = next((each for each in content if each != "site"), "")
-    readers = {"step": wire.read_step, "answer": wire.read_answer}
+    readers = {"step": wire.read_step, "answer": wire.read_answer, "visit": wire.read_visit}
     return readers.get(name, wire.read_request)(content)
 
 
@@ -308,6 +331,10 @@ def use(study: Study) -> None:
         study.summed(len(study.secure_sum.holders))
     if study.scales_share is not None:
         study.scales_mechanism()
+    if has_places(study):
+        places_mechanism(study, study.budget())
+    for visit in range(1 + has_places(study), study.visit_count + 1):
+        visit_mechanism(study, visit, study.budget())
     words(study)
     for same in (study.resolved(), Study.from_toml(study_toml(study))):
         assert same.hash == study.hash  # noqa: S101

@@ -25,10 +25,18 @@ MOST_MEMORY = 50 * 2**20
 READER = """
 import resource, sys, time
 from tacit.errors import TacitError
+from pathlib import Path
 from tacit.release import Release
+from tacit.release.parcel import Parcel
+from tacit.release.question import Question
 from tacit.study import Study
-text = open(sys.argv[2], encoding="utf-8").read()
-read = {"study": Study.from_toml, "release": Release.from_json}[sys.argv[1]]
+text = Path(sys.argv[2]) if sys.argv[1] == "parcel" else open(sys.argv[2], encoding="utf-8").read()
+read = {
+    "study": Study.from_toml,
+    "release": Release.from_json,
+    "question": Question.from_json,
+    "parcel": Parcel.load,
+}[sys.argv[1]]
 Study.from_toml(sys.argv[4])
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]),) * 2)
@@ -154,6 +162,7 @@ RELEASES = {
         "study.features: must have at most 512 entries",
     ),
     "strings": ("[" + '"\\\\",' * 2_000_000, "at most 400,000 values"),
+    "strings apart": ("[" + '"a" , ' * 1_700_000, "at most 400,000 values"),
     "quotes": ('"' + '\\"' * 4_000_000, "not valid JSON"),
 }
 
@@ -162,6 +171,48 @@ RELEASES = {
 def test_a_hostile_release_is_refused_cheaply_and_by_its_own_sentence(name, tmp_path):
     text, sentence = RELEASES[name]
     assert sentence in read("release", text, tmp_path)
+
+
+QUESTION = {
+    "format": "tacit-question",
+    "version": 1,
+    "study_hash": "sha256:" + "0" * 64,
+    "visit": 2,
+    "after": [],
+    "map": [[1.0]],
+    "offset": [0.0],
+    "radius": 1.0,
+    "bound": 1.0,
+}
+PARCEL = {
+    "format": "tacit-parcel",
+    "version": 1,
+    "sender": "north",
+    "made": "now",
+    "expects": {},
+    "items": [],
+    "public_key": "A" * 43 + "=",
+    "signature": "x",
+}
+ITEM = {"name": "a", "kind": "study", "text": ""}
+LETTERS = {
+    "wide map": ("question", QUESTION | {"map": [[0.0] * 600] * 600}, "map.0"),
+    "long map": ("question", QUESTION | {"map": [[0.0]] * 25_000}, "map"),
+    "long after": ("question", QUESTION | {"after": ["x"] * 300_000}, "at most 1,000 entries"),
+    "nested map": ("question", QUESTION | {"map": [[[[1.0] * 9] * 9] * 9] * 9}, "map.0.0"),
+    "many items": ("parcel", PARCEL | {"items": [ITEM] * 150_000}, "at most 20,000 values"),
+    "items": ("parcel", PARCEL | {"items": [ITEM] * 101}, "items: "),
+    "expected": ("parcel", PARCEL | {"expects": {"x": ["y"] * 30_000}}, "at most 20,000 values"),
+    "studies": ("parcel", PARCEL | {"expects": {f"{k}": [] for k in range(500)}}, "expects: "),
+    "a long text": ("parcel", PARCEL | {"items": [ITEM | {"text": "x" * 10**7}]}, "public key"),
+    "letters": ("parcel", PARCEL | {"made": "x" * 2**24}, "a parcel is at most 10 MB long"),
+}
+
+
+@pytest.mark.parametrize("name", LETTERS)
+def test_a_hostile_question_or_parcel_is_refused_cheaply_and_by_its_own_sentence(name, tmp_path):
+    kind, document, sentence = LETTERS[name]
+    assert sentence in read(kind, json.dumps(document), tmp_path)
 
 
 # The counter of marks sees what the parsers see.

@@ -17,7 +17,6 @@ package is installed: it finds them, adds the closed forms, and makes tables and
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,16 +30,15 @@ import numpy as np
 
 from experiments.model.data import available
 from experiments.run import real, runtimes, simulated
+from experiments.run.apart import Line, Piece, run, whole
 from experiments.run.chains import SAMPLERS, Plan, compile_ahead, start
-from experiments.run.parts import Part, PartError, part_of
+from experiments.run.parts import Part, part_of
 from experiments.settings import RealSettings, SimulatedSettings, settings_of
 from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 
 BANDWIDTH = 4.8e12  # bytes per second of an H200
 
 Settings = SimulatedSettings | RealSettings
-Line = dict[str, Any]
-"""What a part took."""
 
 
 class Job(NamedTuple):
@@ -104,6 +102,8 @@ def warm(jobs: list[Job], settings: Settings) -> None:
         if not job.path.exists()
         for holders in settings.holders
     ]
+    if len(wanted) == 1:  # a piece: compiled where it runs
+        return
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [
             pool.submit(
@@ -147,8 +147,9 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--methods", nargs="+", choices=list(SAMPLERS), default=list(simulated.PAPER_SAMPLERS)
     )
-    parser.add_argument("--processes", type=int, default=1, help="parts that are run at a time")
+    parser.add_argument("--processes", type=int, default=1, help="pieces that are run at a time")
     parser.add_argument("--only", help=argparse.SUPPRESS)
+    parser.add_argument("--holders", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--times", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.experiment == "real" and options.data is None:
@@ -162,6 +163,8 @@ def main(arguments: list[str] | None = None) -> int:
     settings = settings_of(
         options.experiment, quick=options.quick, runs=options.runs, seed=options.seed
     )
+    if options.holders is not None:
+        settings = replace(settings, holders=(options.holders,))
     options.out.mkdir(parents=True, exist_ok=True)
     if options.experiment == "runtimes":
         runtimes.run_parts(options.out, settings, lambda name: print(name, flush=True))
@@ -169,8 +172,8 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.perf_counter()
     jobs = [job for job in jobs_of(options, settings) if options.only in {None, job.name}]
     if options.processes > 1:
-        lines = apart(jobs, options)
-        device = lines[0].pop("device")
+        lines = apart(jobs, options, settings)
+        device = lines[0]["device"]
     else:
         device = f"{jax.devices()[0].device_kind}, jax {jax.__version__}"
         print(device, flush=True)
@@ -208,35 +211,20 @@ def here(jobs: list[Job], settings: Settings) -> list[Line]:
     return lines
 
 
-def apart(jobs: list[Job], options: argparse.Namespace) -> list[Line]:
-    """Run every job in a process of its own, so many at a time.
-
-    Chains wait for the launching of small kernels, one process's after the other's; several
-    processes fill the gaps, and compile at the same time.
-    """
-
-    def run(job: Job) -> list[Line]:
-        times = options.out / f"times-{job.method}-{job.name}.json"
-        command = [sys.executable, "-m", "experiments", "compute", options.experiment]
-        command += ["--out", str(options.out), "--times", str(times)]
-        command += ["--methods", job.method, "--only", job.name, "--seed", str(options.seed)]
-        command += ["--quick"] if options.quick else []
-        command += [] if options.runs is None else ["--runs", str(options.runs)]
-        command += [] if options.data is None else ["--data", str(options.data)]
-        environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        done = subprocess.run(  # noqa: S603 - this program
-            command, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            print(done.stdout + done.stderr, file=sys.stderr, flush=True)
-            raise PartError(f"{job.method} {job.name} failed")
-        told = json.loads(times.read_text(encoding="utf-8"))
-        times.unlink()
-        print(f"{job.method} {job.name}: {told['total']:.1f} s", flush=True)
-        return [line | {"device": told["device"]} for line in told["lines"]]
-
-    with ThreadPoolExecutor(options.processes) as pool:
-        return [line for lines in pool.map(run, jobs) for line in lines]
+def apart(jobs: list[Job], options: argparse.Namespace, settings: Settings) -> list[Line]:
+    """Run the jobs' pieces in processes of their own, then put them together."""
+    wanted = [job for job in jobs if not job.path.exists()]
+    pieces = [
+        Piece(job.method, job.name, holders) for job in wanted for holders in settings.holders
+    ]
+    lines = run(pieces, options)
+    for job in wanted:
+        paths = [
+            Piece(job.method, job.name, holders).folder(options.out) / job.path.name
+            for holders in settings.holders
+        ]
+        part_of(job.path, settings, lambda paths=paths: whole(paths))
+    return lines
 
 
 def report(lines: list[Line], about: dict[str, Any], path: Path) -> None:

@@ -40,6 +40,8 @@ class Limits:
     def check_json(self, text: str) -> None:
         """Refuse a JSON text that is too large."""
         self._check_letters(text)
+        if text.count('"') > 2 * (self.names + self.values):
+            self._check_strings(text)
         marks = _JSON_STRING.sub("", text)
         self._check_marks(marks, names=marks.count(":"))
 
@@ -51,6 +53,12 @@ class Limits:
         shape = _WORD.sub("w", marks).replace(" ", "").replace("\t", "")
         if "w." * MOST_DOTTED in shape:
             raise LimitError(f"{self.kind} has keys of at most {MOST_DOTTED} dotted parts")
+
+    def _check_strings(self, text: str) -> None:
+        """Count strings one by one: what lies between a million of them takes much memory."""
+        for count, _ in enumerate(_JSON_STRING.finditer(text), start=1):
+            if count > self.names + self.values:
+                raise LimitError(f"{self.kind} has at most {self.values:,} values")
 
     def _check_letters(self, text: str) -> None:
         if len(text) > self.letters:
@@ -71,4 +79,5 @@ class Limits:
 
 
 STUDY = Limits("a study", letters=2**20, values=60_000, names=30_000, depth=12)
+PARCEL = Limits("a parcel", letters=10 * 2**20, values=20_000, names=2_000, depth=4)
 RELEASE = Limits("a release", letters=10 * 2**20, values=400_000, names=30_000, depth=12)

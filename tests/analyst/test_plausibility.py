@@ -310,3 +310,50 @@ def randomised(release, rng):
     if release.n is not None:
         fields["n"] = n if noise.count is None else float(n)
     return changed(release, **fields)
+
+
+# Several visits: what a holder said before is looked at too.
+
+
+def visited_release(**fields):
+    study = Study.from_document(
+        study_of().document() | {"planned_rows": [400], "visits": 4, "release": {}}
+    )
+    rng = np.random.default_rng(5)
+    release = simulate(study, rng.uniform(0, 1, (400, 3)), rng, holder="north")
+    return release.model_copy(update={"visit": release.visit.model_copy(update=fields)})
+
+
+def poisoned(part, value):
+    first, *others = visited_release().visit.earlier
+    return visited_release(earlier=(first.model_copy(update={part: value}), *others))
+
+
+def test_an_honest_release_of_several_visits_passes():
+    assert doubt_of(visited_release()) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "rule"),
+    [
+        ("yty", 1e9, "yty"),
+        ("xty", (1e300, 0.0, 0.0), "an entry of xty"),
+        ("n", 2**50, "n is"),
+        ("xtx", ((1e9, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), "a diagonal entry of xtx"),
+    ],
+)
+def test_a_poisoned_earlier_answer_is_named(part, value, rule):
+    assert doubt_of(poisoned(part, value)).startswith(rule)
+
+
+@pytest.mark.parametrize(
+    ("part", "rule"),
+    [("totals", "an entry of totals"), ("squares", "an entry of squares"), ("count", "count")],
+)
+def test_poisoned_places_are_named(part, rule):
+    honest = visited_release().visit.places
+    value = 1e300 if part == "count" else (1e9, *getattr(honest, part)[1:])
+    release = visited_release(places=honest.model_copy(update={part: value}))
+    assert doubt_of(release).startswith(rule)
+    with pytest.raises(ReleaseError, match="the release of 'north' is implausible"):
+        check_plausible([release])

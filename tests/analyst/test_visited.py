@@ -1,7 +1,10 @@
 """Releases of several visits, read together: intervals hold, also where a question misleads.
 
-Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate` and `tacit.visits.cut`.
+Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate`, `tacit.visits.cut` and
+`tacit.visits.sound`.
 """
+
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
+from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
 from tacit.holder.visits import answer
@@ -17,6 +21,7 @@ from tacit.rows.table import table_of
 from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, whole_sd
 from tacit.visits.first import first_question
+from tacit.visits.messages import ask
 
 SLOPES = (0.3, -0.2, 0.1)
 RUNS = 30
@@ -166,3 +171,53 @@ def test_what_a_bound_leaves_of_normal_residuals(reach):
     assert told.rate == pytest.approx(max(np.mean(np.abs(residuals) < bound), 0.4), abs=0.01)
     if reach >= 1:
         assert whole_sd(float(np.mean(cut**2)), bound) == pytest.approx(0.3, rel=0.03)
+
+
+# Messages that somebody made up.
+
+
+def message(change, place=-1):
+    """A release of five visits, one of whose answers is to another question."""
+    agreed = study(900)
+    rng = np.random.default_rng(4)
+    release = simulate(agreed, rows(rng, 900), rng, holder="north")
+    answers = list(release.visit.earlier)
+    answers[place] = answers[place].model_copy(
+        update={"question": answers[place].question.model_copy(update=change(answers[place]))}
+    )
+    visit = release.visit.model_copy(update={"earlier": tuple(answers)})
+    return release.model_copy(update={"visit": visit})
+
+
+NOTHING = ((0.0,) * 4,) * 4
+LONG = tuple((1e9, 1e-9, 1e9, 1e-9) for _ in range(4))
+HOSTILE = {
+    "no inverse": lambda _answer: {"map": NOTHING},
+    "hardly an inverse": lambda _answer: {"map": LONG},
+    "far": lambda _answer: {"offset": (1e9,) * 4, "radius": 1e9},
+}
+
+
+def fitted(release):
+    return fit(collect([release], allow_simulated=True))
+
+
+def asked(release):
+    """What the next question would be, had the last visit not happened."""
+    *earlier, last = release.visit.earlier
+    visit = release.visit.model_copy(update={"question": last.question, "earlier": tuple(earlier)})
+    told = {name: getattr(last, name) for name in ("n", "xtx", "xty", "yty", "noise")}
+    return ask([release.model_copy(update={"visit": visit} | told)], allow_simulated=True)
+
+
+@pytest.mark.parametrize("use", [fitted, asked])
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_message_that_somebody_made_up_is_used_or_refused_by_a_sentence(name, place, use):
+    with suppress(TacitError):
+        use(message(HOSTILE[name], place))
+
+
+def test_a_map_without_an_inverse_leads_to_no_question():
+    with pytest.raises(ReleaseError, match="nothing follows from these releases"):
+        asked(message(HOSTILE["no inverse"], 0))

@@ -73,7 +73,7 @@ def test_a_parcel_that_was_changed_is_refused(tacit, houses, house, field):
     parcel = json.loads((house / "x.parcel").read_text())
     changes = {
         "sender": "south",
-        "items": parcel["items"] * 2,
+        "items": [*parcel["items"], parcel["items"][0] | {"name": "other.toml"}],
         "expects": {},
         "public_key": houses["south"],
     }
@@ -147,3 +147,24 @@ def test_names_stay_in_their_folder(tacit, houses, house):
         (house / "y.parcel").write_text(json.dumps(parcel))
         with pytest.raises(ReleaseError):
             Parcel.load(house / "y.parcel")
+
+
+def test_a_hostile_parcel_rightly_signed_ends_in_a_sentence(tacit, houses, house):
+    """Names that stand for what the folder has already, and one name for two documents."""
+    from tacit.errors import ReleaseError
+    from tacit.release.parcel import Item, Parcel, unpack
+
+    assert houses
+    text = (house / "study.toml").read_text()
+    item = Item(name="study.toml", kind="study", text=text)
+    fields = {"sender": "north", "made": "now", "items": (item,), "public_key": "A" * 43 + "="}
+    for change in ({"sender": "expected.json"}, {"items": (item, item)}):
+        with pytest.raises(ValueError, match="must"):
+            Parcel(**(fields | change))
+    (house / "in/north/study.toml").mkdir(parents=True)
+    (house / "in/south").write_text("a file")
+    for sender in ("north", "south"):
+        with pytest.raises(ReleaseError, match=r"other content|cannot make"):
+            unpack(Parcel(**(fields | {"sender": sender})), house / "in")
+    (house / "in/expected.json").write_text("[1]")
+    assert "no study lies there" in tacit("exchange", "missing", "in")[1]

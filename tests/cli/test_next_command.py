@@ -95,3 +95,12 @@ def test_what_does_not_go_together_is_refused():
     assert "give either --out" in run("next", "north1.json", fails=True)
     assert "twice" in run("next", "north1.json", "north1.json", "--out", "q.json", fails=True)
     assert "cannot read" in run("next", "nothing.json", "--out", "q.json", fails=True)
+
+
+def test_a_poisoned_release_is_named_before_anything_is_asked(folder):
+    publish(1)
+    document = json.loads((folder / "north1.json").read_text())
+    document["totals"][0] = 1e12
+    (folder / "north1.json").write_text(json.dumps(document))
+    refusal = run("next", "north1.json", "south1.json", "--out", "q.json", fails=True)
+    assert "the release of 'north' is implausible: an entry of totals" in refusal

@@ -18,7 +18,8 @@ from experiments.model.data import FILES
 from experiments.model.design import simulated_rows
 from experiments.model.printed import NON_PRIVATE, REAL
 from experiments.run import compute, real
-from experiments.run.parts import PartError, columns_of, part_of, record
+from experiments.run.apart import Piece, whole
+from experiments.run.parts import PartError, columns_of, part_of, record, save
 from experiments.show.page import write_page
 from experiments.show.real import same_probability, verdict
 from experiments.show.summary import Mean, mean_of
@@ -225,6 +226,20 @@ def test_the_same_seed_gives_the_same_numbers_and_a_part_is_written_whole(out):
     again = compute.simulated.chains_part("fixed-s", 2, made, lambda _: None)
     assert np.array_equal(before, again["record:estimation"])
     assert not list(out.rglob("*.tmp.npz"))
+
+
+def test_pieces_by_holders_make_the_part_that_one_process_makes(tmp_path):
+    both = settings.record_of("simulated", SMALL["simulated"] | {"holders": (1, 2), "runs": 2})
+    part = compute.simulated.chains_part("fixed-s", 2, both, lambda _: None)
+    paths = []
+    for holders in both.holders:
+        paths.append(Piece("fixed-s", "d=2", holders).folder(tmp_path) / "fixed-s-d2.npz")
+        own = replace(both, holders=(holders,))
+        save(paths[-1], compute.simulated.chains_part("fixed-s", 2, own, lambda _: None))
+    together = whole(paths)
+    assert set(together) == set(part)
+    for name in set(together) - {"seconds"}:
+        assert np.array_equal(together[name], part[name]), name
 
 
 def test_what_is_there_is_not_computed_again(tmp_path):

@@ -10,6 +10,7 @@ import base64
 import json
 import logging
 
+import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
@@ -23,10 +24,12 @@ from tacit.federation.client.requests import Requests
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate, in_one_sentence
 from tacit.federation.server.ask import Patience
-from tacit.federation.server.gather import Inquiry, enough, gather
+from tacit.federation.server.gather import Inquiry, _check_answer, enough, gather
 from tacit.federation.wire import Answer, Reason, record_of
 from tacit.release import Release
 from tacit.release.signature import load_key
+from tacit.simulation import simulate_visits
+from tacit.study import Study
 from tacit.study.toml import study_toml
 
 HOLDERS = ("north", "south", "east", "west", "centre")
@@ -387,3 +390,17 @@ def test_a_refusal_that_may_pass_is_asked_again():
 
     standings = gather(LocalGrid({1: Node(rogue, {})}), inquiry())
     assert states(standings) == {1: ("refused", "the table does not fit the study")}
+
+
+def test_an_answer_to_another_question_is_none():
+    """A holder who answers what was not asked is left out; the others' next question stays."""
+    agreed = Study.from_document(
+        STUDY.document() | {"visits": 2, "planned_rows": [60, 60], "release": {}}
+    )
+    rng = np.random.default_rng(1)
+    rows = {name: rng.uniform(0, 1, 60) for name in agreed.names}
+    release, _ = simulate_visits(agreed, [rows, rows], rng)
+    _check_answer(release, release.visit.question)
+    other = release.visit.question.model_copy(update={"radius": 0.5})
+    with pytest.raises(FederationError, match="answers another question"):
+        _check_answer(release, other)

@@ -9,11 +9,18 @@ import math
 import numpy as np
 
 from tacit.errors import StudyError
+from tacit.release.question import LEAST_BOUND, LEAST_RADIUS, MOST_ENTRY, Question
 from tacit.study import Study
 
 FUNCTIONS = ["log", "log2", "log10", "log1p", "sqrt", "exp"]
 KEYS = {name: letter * 43 + "=" for name, letter in zip(("h0", "h1", "h2"), "ABC", strict=True)}
-FORMS = ("table", "averaged", "scales", "sum", "stream", "visits")
+FORMS = (
+    *("table", "averaged", "scales", "sum", "stream", "visits"),
+    *("questions", "persons", "weighted"),
+)
+VISITED = ("visits", "questions")
+TINY = (0.0, -0.0, 5e-324, 1e-300)
+"""Entries of a map that are nothing, or as good as that."""
 
 
 def random_study(rng: np.random.Generator, form: str = "table", **fixed) -> Study:
@@ -46,8 +53,13 @@ def _document(rng, form):
         document["terms"] = _terms(rng, features)
     if form == "scales":
         document["scales_share"] = rng.uniform(0.01, 0.9)
-    if form == "visits":
+    if form in VISITED:
         document |= {"visits": 2, "planned_rows": [7, 7]}
+    if form == "persons" or (form in VISITED and rng.random() < 0.3):
+        document |= {"person": "id", "missing_person": _choice(rng, ["refuse", "alone"])}
+    if form == "weighted":
+        most = 10 ** rng.uniform(-6, 8.9)
+        document |= {"weight": {"column": "weight", "most": most}, "intercept": True}
     if form == "sum":
         document["secure_sum"] = {"holders": KEYS, "least": 3, "colluding": int(rng.integers(3))}
     return document
@@ -105,7 +117,7 @@ def _release(rng, form, relation):
         release["count"] = (
             "public" if form == "stream" else _choice(rng, ["noisy", "withheld", "public"])
         )
-    if form == "visits":
+    if form in VISITED:
         release |= {"noise": "frobenius", "response_square": None, "smallest_eigenvalue": False}
         if relation == "add-remove":
             release["count"] = _choice(rng, ["noisy", "public"])
@@ -124,6 +136,41 @@ def _weight(rng, study):
 
 def _choice(rng, options):
     return options[int(rng.integers(len(options)))]
+
+
+def hostile_question(study: Study, rng: np.random.Generator, visit: int = 2) -> Question:
+    """What a server that means harm might ask: any map, offset and bounds that are accepted.
+
+    Sizes are drawn evenly on a log scale up to the very bounds; a map may have no inverse, columns
+    of nothing, or all of its entries at the bound. Half of the radii suit the map, so that rows
+    fill the ball and its edge.
+    """
+    d = study.d
+    matrix = rng.normal(size=(d, d)) * 10.0 ** rng.uniform(-12, 9, size=d)
+    change = rng.integers(5)
+    if change == 0:
+        matrix = np.outer(matrix[0], rng.normal(size=d))
+    elif change == 1:
+        matrix = np.where(rng.random((d, d)) < 0.5, MOST_ENTRY, -MOST_ENTRY)
+    elif change == 2:
+        matrix = np.eye(d) * 10.0 ** rng.uniform(-12, 9, size=d)
+    matrix[:, rng.random(d) < 0.15] = _choice(rng, TINY)
+    offset = rng.normal(size=d) * 10.0 ** rng.uniform(-3, 9)
+    matrix = np.clip(matrix, -MOST_ENTRY, MOST_ENTRY)
+    radius = _choice(rng, [LEAST_RADIUS, 10 ** rng.uniform(-6, 9), MOST_ENTRY])
+    bound = _choice(rng, [LEAST_BOUND, 10 ** rng.uniform(-4, 2), 100.0])
+    if rng.random() < 0.5:
+        share = 10 ** rng.uniform(-3.5, 0)
+        radius = share * float(np.linalg.norm(rng.normal(size=d) @ matrix))
+        bound = max(share, LEAST_BOUND)
+    return Question(
+        study_hash=study.hash,
+        visit=visit,
+        map=tuple(map(tuple, matrix.tolist())),
+        offset=tuple(np.clip(offset, -MOST_ENTRY, MOST_ENTRY).tolist()),
+        radius=float(np.clip(radius, LEAST_RADIUS, MOST_ENTRY)),
+        bound=bound,
+    )
 
 
 def extreme_study() -> Study:

@@ -12,14 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from neighbours import _encoded, _random_rows, table, worst_pair
+from neighbours import _encoded, _random_rows, worst_pair
+from neighbours import table as plain_table
+from random_studies import hostile_question
 
 from tacit import Ledger, publish, publish_scales, stream
+from tacit.holder.encode import GRID, Encoder
 from tacit.holder.scales import moments_of
 from tacit.holder.share import publish_share
-from tacit.holder.statistics import STEP_BITS, statistics_of
+from tacit.holder.statistics import STATISTICS, STEP_BITS
+from tacit.holder.tally import total_of
+from tacit.holder.visits import mapped
 from tacit.release import Release
 from tacit.release.log import Entry
+from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import visit_mechanism
 from tacit.visits.first import first_question
@@ -27,6 +33,40 @@ from tacit.visits.first import first_question
 Rows = pa.RecordBatch
 Numbers = tuple[np.ndarray, np.ndarray]
 """Released entries, and the stated sd of each."""
+PERSON_ROWS = 3
+"""Rows of each person of a study of persons; the last may have fewer."""
+
+
+def table(study: Study, rows: np.ndarray) -> Rows:
+    """Raw values of rows in unit coordinates, with whose they are and what they weigh.
+
+    Every other row, from the first on, is heavier than weights may be.
+    """
+    raw = plain_table(study, rows)
+    places = np.arange(len(rows))
+    if study.person is not None:
+        raw = raw.append_column(study.person, pa.array(places // PERSON_ROWS))
+    if study.weight is not None:
+        weights = study.weight.most * np.where(places % 2 == 0, 2.0, 0.3)
+        raw = raw.append_column(study.weight.column, pa.array(weights))
+    return raw
+
+
+def exchanged(study: Study, rest: np.ndarray, first: np.ndarray, second: np.ndarray | None):
+    """Two tables: the rest with the first row, and with the second or without one.
+
+    Where persons have several rows the first has its row so often, and the second once. A public
+    number of rows stays what it is: a person who leaves becomes a row of nothing.
+    """
+    often = PERSON_ROWS if study.person is not None else 1
+    whole = np.vstack([rest, np.tile(first, (often, 1))])
+    if study.relation == "replace-one":
+        other = np.vstack([rest, second])
+    elif study.count == "public" and study.missing != "refuse":
+        other = np.vstack([rest, np.full(rest.shape[1], np.nan)])
+    else:
+        other = rest
+    return table(study, whole), table(study, other)
 
 
 class Route(ABC):
@@ -58,20 +98,12 @@ class OfTables(Route):
     """A release of a table."""
 
     def neighbours(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
-        """Some random rows, and among them the pair that the optimiser finds.
-
-        A public number of rows stays what it is: a person who leaves becomes a row of nothing.
-        """
+        """Some random rows, and among them the pair that the optimiser finds."""
         study = self.study
-        pair = worst_pair(study, rng, rounds=20, width=60)
+        alone = study.model_copy(update={"person": None, "weight": None})
+        pair = worst_pair(alone, rng, rounds=20, width=60)
         rest = _random_rows(_complete(study), rng, 6)
-        if study.relation == "replace-one":
-            second = np.vstack([rest, pair.second])
-        elif study.count == "public" and study.missing != "refuse":
-            second = np.vstack([rest, np.full(rest.shape[1], np.nan)])
-        else:
-            second = rest
-        return table(study, np.vstack([rest, pair.first])), table(study, second)
+        return exchanged(study, rest, pair.first, pair.second)
 
     def publish(self, rows: Rows, folder: Path) -> Numbers:
         """Publish by `tacit.publish`."""
@@ -94,7 +126,7 @@ class OfTables(Route):
 
     def exact(self, rows: Rows) -> np.ndarray:
         """From the exact statistics."""
-        statistics = statistics_of(self.study, [rows])
+        statistics = total_of(STATISTICS, self.study, rows)
         unit = 2.0**STEP_BITS * statistics.average
         gram = statistics.gram.astype(float) / unit
         xtx = gram[:-1, :-1]
@@ -210,15 +242,20 @@ class OfVisits(OfTables):
     """
 
     def __init__(self, study: Study, rng: np.random.Generator) -> None:
-        self.first = first_question(study, [])
-        self.second = self.first.model_copy(update={"visit": 2})
+        self.questions = (first_question(study, []), self.second(study, rng))
         super().__init__(study, rng)
+
+    def second(self, study: Study, rng: np.random.Generator) -> Question:  # noqa: ARG002
+        """What is asked at the second visit."""
+        return first_question(study, []).model_copy(update={"visit": 2})
 
     def neighbours(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """The pair of rows that a random search through the encoder finds furthest apart."""
         study = self.study
         rows = _random_rows(_complete(study), rng, 90)
-        numeric = [feature.range is not None for feature in (*study.features, study.response)]
+        numeric = np.array(
+            [feature.range is not None for feature in (*study.features, study.response)]
+        )
         alone = study.relation == "add-remove"
         for _ in range(25):
             told = self._contributions(rows)
@@ -226,47 +263,61 @@ class OfVisits(OfTables):
             sizes = np.linalg.norm(apart, axis=-1)
             order = np.argsort(-(sizes if alone else sizes.max(axis=1)))[:30]
             step = rng.normal(size=(60, rows.shape[1])) * 10.0 ** rng.uniform(-4, 0, size=(60, 1))
-            moved = np.clip(np.repeat(rows[order], 2, axis=0) + step * numeric, -1, 1)
-            moved[:, ~np.array(numeric)] = np.repeat(rows[order], 2, axis=0)[:, ~np.array(numeric)]
+            kept = np.repeat(rows[order], 2, axis=0)
+            moved = np.where(numeric, np.clip(kept + step, -1, 1), kept)
             rows = np.vstack([rows[order], moved])
-        sizes = np.linalg.norm(self._contributions(rows[:1]) - self._contributions(rows), axis=1)
-        rest = _random_rows(_complete(study), rng, 6)
-        kept = np.vstack([rest, rows[:1]])
-        if not alone:
-            return table(study, kept), table(
-                study, np.vstack([rest, rows[[int(np.argmax(sizes))]]])
-            )
-        nothing = np.vstack([rest, np.full((1, rest.shape[1]), np.nan)])
-        other = nothing if study.count == "public" and study.missing != "refuse" else rest
-        return table(study, kept), table(study, other)
+        told = self._contributions(rows)
+        furthest = rows[int(np.argmax(np.linalg.norm(told[:1] - told, axis=1)))]
+        return exchanged(study, _random_rows(_complete(study), rng, 6), rows[0], furthest)
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
-        """What each row adds to the sums, in units of the noise."""
-        mechanism = visit_mechanism(self.study, 2, self.study.budget())
-        sds = np.array(mechanism.layout.each(mechanism.noise.by_part()))
-        return np.array([self._sums(table(self.study, row[None])) / sds for row in rows])
+        """What each row adds to the sums of all visits, in units of the noise."""
+        budget = self.study.budget()
+        mechanisms = [
+            visit_mechanism(self.study, question.visit, budget) for question in self.questions
+        ]
+        sds = np.concatenate([each.layout.each(each.noise.by_part()) for each in mechanisms])
+        return np.hstack([self._each(rows, question) for question in self.questions]) / sds
+
+    def _each(self, rows: np.ndarray, question: Question) -> np.ndarray:
+        """What each row, of a person of its own, adds to the sums of a visit."""
+        alone = self.study.model_copy(update={"person": None})
+        encoder = Encoder(alone, question=question)
+        x, y = np.split(np.hstack(list(encoder.blocks(plain_table(alone, rows)))) / GRID, [alone.d])
+        first, second = np.triu_indices(alone.d, 1)
+        parts = [x * x, x[first] * x[second], x * y, y * y]
+        parts += [np.ones_like(y)] if self.study.count == "noisy" else []
+        return np.vstack(parts).T
 
     def publish(self, rows: Rows, folder: Path) -> Numbers:
         """Publish both visits by `tacit.publish`."""
         terms = {"holder": "h", "ledger": folder / "ledger.db"}
         releases = [
             publish(self.study, rows, **terms),
-            publish(self.study, rows, question=self.second, **terms),
+            publish(self.study, rows, question=self.questions[1], **terms),
         ]
         values, sds = zip(*map(self.numbers, releases), strict=True)
         return np.concatenate(values), np.concatenate(sds)
 
     def exact(self, rows: Rows) -> np.ndarray:
-        """The same sums at both visits."""
-        return np.tile(self._sums(rows), 2)
+        """The sums of both visits."""
+        return np.concatenate([self._sums(rows, question) for question in self.questions])
 
-    def _sums(self, rows: Rows) -> np.ndarray:
-        statistics = statistics_of(self.study, [rows], question=self.second)
+    def _sums(self, rows: Rows, question: Question) -> np.ndarray:
+        statistics = total_of(mapped(question), self.study, rows)
         gram = statistics.gram.astype(float) / 2.0**STEP_BITS
         xtx = gram[:-1, :-1]
         values = [*np.diag(xtx), *xtx[np.triu_indices(self.study.d, 1)], *gram[:, -1]]
         values += [statistics.n] if self.study.count == "noisy" else []
         return np.array(values, dtype=float)
+
+
+class OfQuestions(OfVisits):
+    """Two visits, the second with a question that is made to do harm."""
+
+    def second(self, study: Study, rng: np.random.Generator) -> Question:
+        """Anything that is accepted."""
+        return hostile_question(study, rng)
 
 
 ROUTES: dict[str, type[Route]] = {
@@ -276,6 +327,9 @@ ROUTES: dict[str, type[Route]] = {
     "sum": OfSums,
     "scales": OfScales,
     "visits": OfVisits,
+    "questions": OfQuestions,
+    "persons": OfTables,
+    "weighted": OfTables,
 }
 
 

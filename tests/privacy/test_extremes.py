@@ -26,6 +26,13 @@ from tacit.privacy.noise import MOST_STEPS, rehearsal, secure_noise
 from tacit.rows.table import table_of
 from tacit.simulation import seeded
 from tacit.study import Study
+from tacit.study.visits import (
+    MOST_VISITED,
+    MOST_VISITS,
+    has_places,
+    places_mechanism,
+    visit_mechanism,
+)
 
 FALSE_ALARM = 1e-9
 KEYS = {f"holder {k}": f"{'A' * 40}{k:03d}=" for k in range(1000)}
@@ -179,6 +186,26 @@ def test_every_extreme_of_private_scales_can_be_drawn(share, budget):
     if study is not None:
         mechanism = study.scales_mechanism()
         rehearsal(list(vars(mechanism.noise).values()), mechanism.lattice)
+
+
+@pytest.mark.parametrize("visits", range(2, MOST_VISITS + 1))
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_every_extreme_of_visits_can_be_drawn(visits, budget):
+    epsilon, delta = budget
+    for columns, relation in product((1, MOST_VISITED - 1), ["replace-one", "add-remove"]):
+        study = accepted(
+            features=numeric(columns),
+            relation=relation,
+            epsilon=epsilon,
+            delta=delta,
+            visits=visits,
+            planned_rows=[9],
+        )
+        for visit in range(1 + has_places(study), visits + 1):
+            check_noise(visit_mechanism(study, visit, study.budget()))
+        if has_places(study):
+            places = places_mechanism(study, study.budget())
+            rehearsal(list(vars(places.noise).values()), places.lattice)
 
 
 # The leak that there was.

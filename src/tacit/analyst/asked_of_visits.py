@@ -34,7 +34,7 @@ def kept_columns(evidence: Evidence, frame: Frame, places: list[int]) -> Evidenc
     """What visits say of a sub-model that keeps these columns of the study."""
     squares, square_sd = _residuals(evidence)
     back = np.linalg.inv(frame.map)
-    basis, factor = _positive_qr(back[:, places])
+    basis, factor = _positive_qr(np.asarray(back[:, places], dtype=float))
     start = back @ frame.start
     rest = start - basis @ (basis.T @ start)
     size = float(rest @ rest)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tacit.errors import ReleaseError
 from tacit.release import Release
 from tacit.release.document import Published
+from tacit.release.places import Places, PlacesRelease
 from tacit.release.scales import Moments, ScalesRelease
 
 Array = NDArray[np.float64]
@@ -58,7 +59,9 @@ def doubt_of(document: Published) -> str:
     """Which bound a document breaks, in words; nothing where it keeps them all."""
     rules: Iterator[Rule] = iter(())
     if isinstance(document, Release):
-        rules = _of_statistics(document)
+        rules = _of_release(document)
+    elif isinstance(document, PlacesRelease):
+        rules = _of_places(document.places)
     elif isinstance(document, ScalesRelease):
         rules = _of_scales(document)
     return next(filter(None, (rule.broken() for rule in rules)), "")
@@ -83,6 +86,19 @@ def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> Non
 def reach_of(rules: int) -> float:
     """Standard deviations of noise that one of so many rules must allow for."""
     return math.sqrt(2 * math.log(rules / FALSE_ALARM))
+
+
+def _of_release(release: Release) -> Iterator[Rule]:
+    """Its statistics and, in a study of several visits, what its holder said before."""
+    yield from _of_statistics(release)
+    if release.visit is None:
+        return
+    if release.visit.places is not None:
+        yield from _of_places(release.visit.places)
+    for answer in release.visit.earlier:
+        parts = ("n", "xtx", "xty", "yty", "noise")
+        told = {part: getattr(answer, part) for part in parts}
+        yield from _of_statistics(release.model_copy(update=told))
 
 
 def _of_statistics(release: Release) -> Iterator[Rule]:
@@ -163,6 +179,18 @@ def _of_scales(release: ScalesRelease) -> Iterator[Rule]:
         yield _rule(column, "count", -reach * noise.count, MOST_ROWS)
         yield _rule(column, "total", -total, total)
         yield _rule(column, "square", -square_slack, most + square_slack)
+
+
+def _of_places(places: Places) -> Iterator[Rule]:
+    """Sums over values u ∈ [−1, 1] of complete rows: each is at most their number."""
+    noise = places.noise
+    reach = reach_of(4 * len(places.totals) + 2)
+    most = max(places.count + reach * noise.count, 0.0)
+    total = most + reach * noise.total
+    slack = reach * noise.square
+    yield Rule("count", np.array([places.count]), -reach * noise.count, MOST_ROWS)
+    yield Rule("an entry of totals", np.array(places.totals), -total, total)
+    yield Rule("an entry of squares", np.array(places.squares), -slack, most + slack)
 
 
 def _rule(column: Moments, part: str, low: float, high: float) -> Rule:

@@ -22,6 +22,7 @@ from tacit.release.statistics import Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, joined
+from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ class Frame:
             return replace(
                 prior,
                 mean=mean,
-                covariance=self._unshared(),
+                covariance=self.doubt,
                 by_spread=False,
                 widths=DOUBTS,
                 feature_scale=features,
@@ -67,7 +68,8 @@ class Frame:
             feature_scale=features,
         )
 
-    def _unshared(self) -> Array:
+    @property
+    def doubt(self) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
 
         Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
@@ -80,8 +82,8 @@ class Frame:
         both = self.shared + first * self.later / (first + self.later)
         told = 1 / both - 1 / (self.shared + self.later)
         precision = np.clip(told, LEAST_NOISE / values, 1 / values)
-        unshared: Array = (vectors / precision) @ vectors.T
-        return unshared
+        doubt: Array = (vectors / precision) @ vectors.T
+        return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """What is known of b as what is known of θ."""
@@ -154,6 +156,7 @@ class Frame:
         return spread
 
 
+@numbers_follow()
 def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence:
     """The evidence of all holders that answered a correction, in its frame."""
     talks = [release.answers for release in releases if isinstance(release, Release)]
@@ -189,7 +192,10 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=float(rows @ [each.rate for each in visits] / rows.sum()),
     )
-    return _evidence(study, [each.pool for each in visits], frame)
+    evidence = _evidence(study, [each.pool for each in visits], frame)
+    must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
+    must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
+    return evidence
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

@@ -30,12 +30,14 @@ def ask(
 
     Example: `tacit next north.json south.json --out question2.json`
     """
+    from tacit.analyst.plausibility import check_plausible
     from tacit.release.question import Question
     from tacit.visits import messages as talk
 
     if (out is None) == (verify is None):
         raise ReleaseError("give either --out, the file for the question, or --verify")
     messages = [talk.load_message(path) for path in releases]
+    check_plausible(messages)
     if verify is not None:
         talk.refuse_other(Question.load(verify), messages)
         typer.echo(f"{verify}: just what these releases lead to, and nothing else")

@@ -20,6 +20,9 @@ from tacit.study.grid import GRID
 
 EXACT_BITS = 53
 """Whole numbers of so many bits are exact in double precision."""
+LEAST_SIZE = 2.0**-100
+"""Rows of the map are counted in steps of at least this over 2⁵³. No number that is made of rows is
+then denormal: processors take longer over such numbers, and that could be seen."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,17 @@ class RowMap:
         matrix[d, d] = 1 / question.bound
         largest = (d + 1) * GRID * max(1.0, study.widest)
         bits = EXACT_BITS - 1 - math.ceil(math.log2(largest))
-        sizes = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        sizes = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), LEAST_SIZE)
         steps = np.exp2(np.ceil(np.log2(sizes)) - bits)
         return cls(whole=np.rint(matrix / steps), steps=steps)
 
     def apply(self, block: Block) -> Block:
         """Rows, rounded to the grid, as (u/radius, r/bound) in steps of the grid.
 
-        A row with a missing value has no number left.
+        A row with a missing value has no number left, also where the map takes nothing of it.
         """
         np.rint(block, out=block)
         mapped: Block = self.whole @ block
         mapped *= self.steps
+        mapped[:, np.isnan(block).any(axis=0)] = np.nan
         return mapped

@@ -5,9 +5,10 @@
      "items": [{"name": "study.toml", "kind": "study", "text": "…"}],
      "public_key": "…", "signature": "…"}
 
-A parcel carries documents that Tacit knows and nothing else: what is not a study, a release or
-private scales cannot be packed, so no table travels by mistake. `expects` says who is to publish
-about a study. A folder of unpacked parcels remembers it, and tells who is still missing.
+A parcel carries documents that Tacit knows and nothing else: what is not a study, a release,
+private scales or a message of a visit cannot be packed, so no table travels by mistake. `expects`
+says who is to publish about a study. A folder of unpacked parcels remembers it, and tells who is
+still missing.
 """
 
 import base64
@@ -17,28 +18,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from tacit import limits
 from tacit.errors import ReleaseError, SignatureError, TacitError
 from tacit.files import write_whole
-from tacit.records import Name, Record, explain, now
+from tacit.records import Name, Record, explain, must, now
+from tacit.release.document import MOST_BYTES as MOST_DOCUMENT_BYTES
+from tacit.release.places import PlacesRelease
+from tacit.release.question import Question
 from tacit.release.scales import ScalesRelease
 from tacit.release.signature import check_key, is_signed, load_key, public_key
 from tacit.release.statistics import Release
 from tacit.study import Study
+from tacit.study.form import MOST_HOLDERS
 
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = limits.PARCEL.letters
+MOST_ITEMS = 100
 EXPECTED = "expected.json"
-Kind = Literal["study", "release", "scales"]
+Kind = Literal["study", "release", "scales", "places", "question"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,150}$")]
 PublicKey = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9+/]{43}=$")]
 
 
-Document = Study | Release | ScalesRelease
+Document = Study | Release | ScalesRelease | PlacesRelease | Question
+Names = Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_HOLDERS)]
 _READERS: Mapping[Kind, Callable[[str], Document]] = {
     "study": Study.from_toml,
     "release": Release.from_json,
     "scales": ScalesRelease.from_json,
+    "places": PlacesRelease.from_json,
+    "question": Question.from_json,
 }
 
 
@@ -53,7 +63,8 @@ class Item(Record):
     def of(cls, path: Path) -> Self:
         """A file as an item; what is no document of Tacit's is refused."""
         try:
-            text = path.read_text(encoding="utf-8")
+            with path.open("rb") as file:
+                text = file.read(MOST_DOCUMENT_BYTES + 1).decode()
         except UnicodeDecodeError:
             raise ReleaseError(_refusal(path)) from None
         except OSError as error:
@@ -73,8 +84,8 @@ class Item(Record):
 
 def _refusal(path: Path) -> str:
     return (
-        f"{str(path)!r} is no study, release or private scales: a parcel carries nothing else, so "
-        "that no table travels by mistake"
+        f"{str(path)!r} is no study, release, private scales or message of a visit: a parcel "
+        "carries nothing else, so that no table travels by mistake"
     )
 
 
@@ -85,10 +96,17 @@ class Parcel(Record):
     version: Literal[1] = 1
     sender: FileName
     made: str
-    expects: dict[str, tuple[Name, ...]] = Field(default_factory=dict)
-    items: Annotated[tuple[Item, ...], Field(strict=False)]
+    expects: Annotated[dict[str, Names], Field(max_length=MOST_ITEMS)] = Field(default_factory=dict)
+    items: Annotated[tuple[Item, ...], Field(strict=False, max_length=MOST_ITEMS)]
     public_key: PublicKey
     signature: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = {item.name.casefold() for item in self.items}
+        must(len(names) == len(self.items), "items must have different names")
+        must(self.sender.casefold() != EXPECTED, f"sender must not be {EXPECTED!r}")
+        return self
 
     @classmethod
     def of(cls, sender: str, files: Iterable[Path], key: Path, expects: Iterable[str] = ()) -> Self:
@@ -114,15 +132,20 @@ class Parcel(Record):
     def load(cls, path: Path) -> Self:
         """Read a parcel and check its signature; a changed one is refused."""
         try:
-            content = path.read_bytes()
+            with path.open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise ReleaseError(f"cannot read {str(path)!r}: {error.strerror}") from None
         if len(content) > MOST_BYTES:
             raise ReleaseError(f"{path}: a parcel is at most {MOST_BYTES // 2**20} MB long")
         try:
+            limits.PARCEL.check_json(content.decode())
             parcel = cls.model_validate_json(content)
-        except ValidationError as error:
-            raise ReleaseError(f"{path}: {explain(error)}") from None
+        except (ValidationError, limits.LimitError) as error:
+            reason = explain(error) if isinstance(error, ValidationError) else error
+            raise ReleaseError(f"{path}: {reason}") from None
+        except UnicodeDecodeError:
+            raise ReleaseError(f"{path}: a parcel is text in UTF-8, and this is not") from None
         check_key(parcel.public_key)
         if not is_signed(parcel.public_key, parcel.signature, parcel.canonical()):
             raise SignatureError(
@@ -169,20 +192,37 @@ def unpack(parcel: Parcel, folder: Path) -> list[Path]:
     for item in parcel.items:
         item.document()
         path = place / item.name
-        if path.exists() and path.read_text(encoding="utf-8") != item.text:
+        if _is_other(path, item.text):
             raise ReleaseError(
                 f"{str(path)!r} is there already with other content: unpack into another folder"
             )
-    place.mkdir(parents=True, exist_ok=True)
+    _make(place)
     for item in parcel.items:
         write_whole(place / item.name, item.text)
     _remember(folder, parcel.expects)
     return [place / item.name for item in parcel.items]
 
 
+def _is_other(path: Path, text: str) -> bool:
+    """Whether something else than this text is there."""
+    try:
+        return path.read_bytes() != text.encode()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReleaseError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from None
+
+
 def remember(parcel: Parcel, folder: Path) -> None:
     """Keep in a folder whom a parcel that was sent expects to publish."""
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     _remember(folder, parcel.expects)
 
 
@@ -196,9 +236,10 @@ def _remember(folder: Path, expects: Mapping[str, tuple[str, ...]]) -> None:
 
 def _expected(folder: Path) -> dict[str, list[str]]:
     try:
-        return dict(json.loads((folder / EXPECTED).read_text(encoding="utf-8")))
+        known = json.loads((folder / EXPECTED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    return known if isinstance(known, dict) else {}
 
 
 def standings(folder: Path) -> list[Standing]:
@@ -211,6 +252,8 @@ def standings(folder: Path) -> list[Standing]:
         try:
             document = Item.of(path).document()
         except TacitError:
+            continue
+        if isinstance(document, Question):
             continue
         study = document if isinstance(document, Study) else document.study
         names[study.hash] = study.name

@@ -33,6 +33,7 @@ from tacit.visits.first import (
     first_question,
 )
 from tacit.visits.pool import Pool, joined, together
+from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
 
@@ -69,6 +70,7 @@ class Opening:
         return theta
 
 
+@numbers_follow()
 def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> Question:
     """What every holder is asked next, from all holders' latest messages."""
     places = [each.places for each in messages if isinstance(each, PlacesRelease)]

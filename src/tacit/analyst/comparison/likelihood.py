@@ -57,7 +57,8 @@ def likelihoods(
 
         prior = usual_prior(evidence, frame, prior, variance=response, shares=tuple(SHARES))
         mapped = _nodes(evidence, prior, settings)
-        return [_of_study(one, np.linalg.inv(frame.map), frame.start) for one in mapped]
+        back = np.linalg.inv(frame.map).astype(float)
+        return [_of_study(one, back, frame.start) for one in mapped]
     return _nodes(evidence, prior, settings)
 
 

@@ -58,7 +58,9 @@ def _plain(record: Evidence | Prior | Settings | Frame) -> dict[str, Any]:
     }
 
 
-def _filled(kind: type[Evidence] | type[Prior] | type[Frame], facts: dict[str, Any]) -> dict[str, Any]:
+def _filled(
+    kind: type[Evidence] | type[Prior] | type[Frame], facts: dict[str, Any]
+) -> dict[str, Any]:
     """Fields of a record: lists become arrays with as many axes as they must have."""
     filled = {}
     for name, value in facts.items():

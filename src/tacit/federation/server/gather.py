@@ -78,6 +78,8 @@ def gather(
     def accept(_node: int, text: str) -> Gathered:
         release = PlacesRelease.from_json(text) if places else Release.from_json(text)
         _check(release, inquiry, held)
+        if asked is not None:
+            _check_answer(release, asked)
         held.append(release)
         return release
 
@@ -98,6 +100,13 @@ def _check(release: Gathered, inquiry: Inquiry, held: list[Gathered]) -> None:
         raise FederationError("release: it is of another study than was asked for")
     check_together([release], allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys)
     check_together([*held, release], allow_simulated=True, trusted_keys=None)
+
+
+def _check_answer(release: Gathered, asked: VisitQuestion) -> None:
+    """Refuse an answer to another question: with it no next one could be asked of anybody."""
+    visit = release.visit if isinstance(release, Release) else None
+    if visit is None or visit.question != asked:
+        raise FederationError("release: it answers another question than was asked")
 
 
 def enough(standings: list[Standing[Gathered]], inquiry: Inquiry) -> list[Gathered]:
