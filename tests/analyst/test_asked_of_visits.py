@@ -92,6 +92,8 @@ def framed(seed: int, noise: float = 0.0) -> tuple[Array, Array, Evidence]:
             covariance=np.eye(d),
             shared=1e-4,
             later=1e-4,
+            gram=u.T @ u / len(u),
+            gram_sd=noise / len(u),
         ),
     )
     return x, y, evidence

@@ -1,7 +1,7 @@
 """Releases of several visits, read together: intervals hold, also where a question misleads.
 
-Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate`, `tacit.visits.cut` and
-`tacit.visits.sound`.
+Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate`, `tacit.visits.cut`,
+`tacit.visits.sound` and `tacit.visits.reach`.
 """
 
 from contextlib import suppress
@@ -22,6 +22,8 @@ from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, whole_sd
 from tacit.visits.first import first_question
 from tacit.visits.messages import ask
+from tacit.visits.pool import Known, Pool
+from tacit.visits.reach import REACHES, hidden, residual_reach, row_reach
 
 SLOPES = (0.3, -0.2, 0.1)
 RUNS = 30
@@ -221,3 +223,30 @@ def test_a_message_that_somebody_made_up_is_used_or_refused_by_a_sentence(name, 
 def test_a_map_without_an_inverse_leads_to_no_question():
     with pytest.raises(ReleaseError, match="nothing follows from these releases"):
         asked(message(HOSTILE["no inverse"], 0))
+
+
+def test_more_rows_let_longer_rows_and_larger_residuals_through():
+    sizes = (10, 3000, 100_000, 10**7)
+    residuals = [residual_reach(study(n), 3) for n in sizes]
+    lengths = [row_reach(study(n)) for n in sizes]
+    assert residuals == sorted(residuals)
+    assert lengths == sorted(lengths)
+    assert (residuals[0], residuals[-1]) == REACHES
+    assert hidden(study(400, 4), 1.0) == pytest.approx(2 * hidden(study(400), 1.0))
+
+
+def test_what_noise_hides_of_rows_stays_what_is_usual():
+    usual = Known(gram=np.eye(2), variance=np.full((2, 2), 0.1))
+    told = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for sd, expected in ((1e-3, told), (1e5, np.eye(2))):
+        pool = Pool(
+            rows=100.0,
+            gram=100 * 0.8 * told,
+            moment=np.zeros(2),
+            square=1.0,
+            gram_sd=sd,
+            moment_sd=1.0,
+            square_sd=1.0,
+            bound=1.0,
+        )
+        assert np.allclose(usual.told(pool, 0.8).gram, expected, atol=1e-3)

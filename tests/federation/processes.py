@@ -24,6 +24,7 @@ from wire_cutter import Wire
 
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
+from tacit.federation.environment import QUIET
 from tacit.federation.keys import write_keys
 from tacit.federation.project import Project, write_project
 from tacit.federation.server.sites import Sites
@@ -57,6 +58,11 @@ def until(holds, what, seconds=150.0):
     return value
 
 
+def batched(names, size):
+    """Names in groups."""
+    return [names[start : start + size] for start in range(0, len(names), size)]
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -78,14 +84,17 @@ class Federation:
         path = f"{BIN}:{os.environ['PATH']}"
         source = str(Path(__file__).parents[2] / "src")
         home = str(self.folder / "flwr")
-        return os.environ | {
-            "PATH": path,
-            "PYTHONPATH": source,
-            "FLWR_HOME": home,
-            "OPENBLAS_NUM_THREADS": "1",
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "NO_COLOR": "1",
-        }
+        return (
+            os.environ
+            | {
+                "PATH": path,
+                "PYTHONPATH": source,
+                "FLWR_HOME": home,
+                "OPENBLAS_NUM_THREADS": "1",
+                "NO_COLOR": "1",
+            }
+            | QUIET
+        )
 
     @property
     def certificate(self):
@@ -178,21 +187,20 @@ class Federation:
         self.public[name] = write_keys(self.folder / name).sign_public
 
     def register(self, *names):
-        """Register SuperNodes by the command an analyst uses, all at once."""
-        for name in names:
-            key = self.folder / name / "node.key.pub"
-            command = (BIN / "flwr", "supernode", "register", key, "tacit", "--name", name)
-            self.start(f"register-{name}", *command, "--format", "json")
-        numbers = {}
-        for name in names:
-            assert self.running.pop(f"register-{name}").wait(60) == 0, self.log(f"register-{name}")
-            answer = self.log(f"register-{name}")
-            numbers[name] = str(json.loads(answer[answer.index("{") :])["node-id"])
+        """Register SuperNodes by the command an analyst uses, a few at once."""
         known = Sites(self.folder / "project/app")
-        for name, number in numbers.items():
-            known.add(
-                name, self.public[name], (self.folder / name / "node.key.pub").read_text(), number
-            )
+        for group in batched(names, 4):
+            for name in group:
+                key = self.folder / name / "node.key.pub"
+                command = (BIN / "flwr", "supernode", "register", key, "tacit", "--name", name)
+                self.start(f"register-{name}", *command, "--format", "json")
+            for name in group:
+                ended = self.running.pop(f"register-{name}").wait(120)
+                answer = self.log(f"register-{name}")
+                assert ended == 0, answer
+                number = str(json.loads(answer[answer.index("{") :])["node-id"])
+                key = (self.folder / name / "node.key.pub").read_text()
+                known.add(name, self.public[name], key, number)
 
     def trust(self, *names):
         """Put holders' keys where the ServerApp looks for them."""

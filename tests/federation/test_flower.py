@@ -1,6 +1,6 @@
 """tacit.federation.flower: the one door to Flower, and what a next version would break.
 
-Covers `tacit.federation.flower`.
+Covers `tacit.federation.flower`, `tacit.federation.client.supernode`.
 """
 
 import ast
@@ -10,12 +10,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import tacit
+from tacit.federation import flower
 from tacit.federation.flower import SUPPORTED
 
 SOURCE = Path(tacit.__file__).parent
@@ -23,6 +25,17 @@ DOOR = SOURCE / "federation/flower.py"
 PROMISED = {"flwr.app", "flwr.clientapp", "flwr.serverapp"}
 """What Flower promises to keep."""
 COMMANDS = ("flwr", "flower-superlink", "flower-supernode")
+PARTS = {
+    "flwr.supernode.start_client_internal": ("time",),
+    "flwr.superlink.routers.fleet.node_auth": (
+        "SYSTEM_TIME_TOLERANCE",
+        "TIMESTAMP_TOLERANCE",
+        "authenticate_node",
+    ),
+    "flwr.supercore.superexec.run_superexec": ("_TASK_POLL_INTERVAL_ENV",),
+    "flwr.supercore.constant": ("FLWR_DISABLE_UPDATE_CHECK",),
+}
+"""What the door puts something of its own in the place of, or sets from outside."""
 OPTIONS = {
     "flower-superlink": (
         "--host",
@@ -94,6 +107,19 @@ def broken_imports():
     return missing
 
 
+def broken_parts():
+    """What the door replaces, and is not there."""
+    missing = []
+    for module, names in PARTS.items():
+        try:
+            part = importlib.import_module(module)
+        except ImportError as error:
+            missing.append(f"{module}: {error}")
+            continue
+        missing += [f"{module}.{name}" for name in names if not hasattr(part, name)]
+    return missing
+
+
 def broken_options():
     """Options of Flower's commands that are gone."""
     missing = []
@@ -106,6 +132,7 @@ def broken_options():
 
 _COMMAND = """
 import sys
+import time
 from importlib.metadata import entry_points
 sys.argv[0] = {command!r}
 (entry,) = {{e for e in entry_points(group="console_scripts") if e.name == {command!r}}}
@@ -116,12 +143,29 @@ entry.load()()
 _VERDICT = """
 import json
 import test_flower
-print(json.dumps(test_flower.broken_imports() + test_flower.broken_options()))
+verdict = test_flower.broken_imports() + test_flower.broken_parts() + test_flower.broken_options()
+print(json.dumps(verdict))
 """
 
 
 def test_the_door_opens_with_the_flower_that_is_installed():
     assert broken_imports() == []
+    assert broken_parts() == []
+
+
+def test_a_supernode_rests_longer_while_nothing_comes(monkeypatch):
+    """It only ever calls `sleep`, and with the rests that are known."""
+    text = Path(importlib.import_module("flwr.supernode.start_client_internal").__file__)
+    used = set(re.findall(r"\btime\.(\w+\(.*?\))", text.read_text(encoding="utf-8")))
+    assert used == {"sleep(3)", "sleep(0.5)"}
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    clock = flower._Clock()
+    for seconds in [3] * 20 + [0.5, 3]:
+        clock.sleep(seconds)
+    assert slept[0] == flower.RESTS[0]
+    assert slept[19] == flower.RESTS[1]
+    assert slept[-2:] == [0.5, flower.RESTS[0]]
 
 
 @pytest.mark.slow

@@ -141,12 +141,21 @@ def test_a_message_that_is_half_sent_holds_up_no_other(monkeypatch):
     grid = Stuck()
     fetcher = Fetcher(grid)
     begun = time.monotonic()
-    came = {
-        number: fetching.failed for number, fetching in fetcher.fetched(["half", "a", "broken"])
-    }
-    assert came == {"a": False, "broken": True}
-    assert list(fetcher.fetched(["half"])) == []
+    sent = {1: ["half"], 2: ["a", "b"], 3: ["broken"]}
+    came = {each.node: (each.messages, each.failed) for each in fetcher.fetched(sent)}
+    assert came == {2: (["a", "b"], False), 3: ([], True)}
+    assert list(fetcher.fetched({1: ["half"]})) == []
     assert time.monotonic() - begun < 5
+    grid.release.set()
+
+
+def test_of_a_node_whose_answer_hangs_the_next_one_is_heard(monkeypatch):
+    monkeypatch.setattr(fetch, "MOMENT", 0.05)
+    grid = Stuck()
+    fetcher = Fetcher(grid)
+    assert list(fetcher.fetched({1: ["half", "before"]})) == []
+    came = [each.messages for each in fetcher.fetched({1: ["half", "before", "after"]})]
+    assert came == [["before"], ["after"]]
     grid.release.set()
 
 

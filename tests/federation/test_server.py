@@ -145,7 +145,7 @@ def test_the_minutes_are_written_whatever_goes_wrong(tmp_path, monkeypatch):
     def broken(*_arguments, **_options):
         raise MemoryError
 
-    monkeypatch.setattr("tacit.federation.server.app.fit", broken)
+    monkeypatch.setattr("tacit.analyst.fit.fit", broken)
     order = Order(inquiry(), tmp_path / "out", "noise-aware", "weak")
     with pytest.raises(MemoryError):
         federate(LocalGrid({1: site(tmp_path)}), order)

@@ -50,7 +50,6 @@ def kept_columns(evidence: Evidence, frame: Frame, places: list[int]) -> Evidenc
         squares=squares + added,
         square_sd=np.sqrt(square_sd**2 + noise),
         frame=_sub_frame(
-            evidence,
             frame,
             basis,
             np.linalg.inv(factor).astype(float),
@@ -60,17 +59,15 @@ def kept_columns(evidence: Evidence, frame: Frame, places: list[int]) -> Evidenc
     )
 
 
-def _sub_frame(
-    evidence: Evidence, frame: Frame, basis: Array, matrix: Array, *, added: float, noisier: float
-) -> Frame:
+def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisier: float) -> Frame:
     """The sub-model's frame; its residuals' squares are 1 + `added` times the whole model's."""
-    gram = _seen(evidence)
+    gram = frame.gram
     inner = np.linalg.inv(basis.T @ gram @ basis)
     project = inner @ basis.T @ gram
     back = np.linalg.inv(frame.map)
     first = back @ frame.first
     rest = first - basis @ (project @ first)
-    noise = float(np.sum(evidence.gram_sd**2)) / 2 * float(rest @ rest)
+    noise = frame.gram_sd**2 / 2 * float(rest @ rest)
     covariance = project @ frame.covariance @ project.T + noise * inner @ inner
     return Frame(
         map=matrix,
@@ -79,6 +76,8 @@ def _sub_frame(
         covariance=(covariance + covariance.T) / 2,
         shared=frame.shared * (1 + added),
         later=frame.later * noisier,
+        gram=basis.T @ gram @ basis,
+        gram_sd=frame.gram_sd,
         whole=(frame.whole + added / frame.rate) / (1 + added),
         rate=frame.rate,
     )
@@ -99,12 +98,13 @@ def usual_prior(
     if not prior.by_spread:
         return frame.prior(prior)
     back = np.linalg.inv(frame.map)
-    gram = back.T @ _seen(evidence) @ back
+    gram = back.T @ frame.gram @ back
     first = int(evidence.intercept)
+    level = max(float(gram[0, 0]), 1e-12) if first else 1.0
     features = gram[first:, first:]
-    if evidence.intercept:
-        features = features - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
-    spreads, axes = np.linalg.eigh(features / _weight(gram, evidence))
+    if first:
+        features = features - np.outer(gram[0, 1:], gram[0, 1:]) / level
+    spreads, axes = np.linalg.eigh(features / level)
     covariance = prior.covariance.copy()
     usual = usual_covariance(axes, np.maximum(spreads, LEAST_VARIANCE), variance)
     covariance[first:, first:] = usual
@@ -127,20 +127,6 @@ def response_variance(pooled: Pooled, theta: Array, residual: float, *, intercep
     if intercept:
         features = features[1:, 1:] - np.outer(features[0, 1:], features[0, 1:])
     return residual + max(float(slopes @ features @ slopes), 0.0)
-
-
-def _seen(evidence: Evidence) -> Array:
-    """X'X of all holders, where noise hides a direction as large as the noise."""
-    values, vectors = np.linalg.eigh(evidence.grams.sum(axis=0))
-    least = float(np.sqrt(np.sum(evidence.gram_sd**2)))
-    seen: Array = (vectors * np.maximum(values, least)) @ vectors.T
-    return seen
-
-
-def _weight(gram: Array, evidence: Evidence) -> float:
-    if evidence.intercept or evidence.counts is None:
-        return max(float(gram[0, 0]), 1e-12)
-    return float(evidence.counts.sum())
 
 
 def _residuals(evidence: Evidence) -> tuple[Array, Array]:

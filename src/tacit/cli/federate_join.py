@@ -51,7 +51,8 @@ def open_(
     invite(project, names)
     _say_unsaid(install(project, place, _state(user=user), _services(user=user)))
     _say_unsaid(front(project, _services(user=user)))
-    typer.echo(f"for those who start runs: export FLWR_HOME={place / 'flwr'}")
+    if folder is not None:
+        typer.echo(f"for those who start runs: export FLWR_HOME={place / 'flwr'}")
 
 
 def invite(

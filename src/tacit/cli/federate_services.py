@@ -14,7 +14,7 @@ def serve(
     supernode: Annotated[
         str, typer.Option(help="Where this site's SuperNode hands out tasks; on this machine.")
     ] = "127.0.0.1:9094",
-    poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 1.0,
+    poll: Annotated[float, typer.Option(help="Seconds between looks for a task.")] = 0.3,
 ) -> None:
     """Answer studies that reach this site's SuperNode, by the policy, until stopped.
 

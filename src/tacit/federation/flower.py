@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -40,6 +41,7 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, 
 
 from tacit.errors import FederationError
 from tacit.federation.clock import CLOCK_LIMIT
+from tacit.federation.environment import SUPERLINK
 
 SUPPORTED = ("1.41",)
 """Minor versions of Flower that this door was tried with."""
@@ -56,6 +58,7 @@ __all__ = [
     "identify",
     "run_folder",
     "start_superlink",
+    "start_supernode",
     "unanswerable",
     "with_number",
 ]
@@ -229,13 +232,19 @@ def start_superlink(arguments: list[str], on_wrong_clock: Callable[[str, float],
         "authenticate_node": timed,
     }
     for name, value in names.items():
-        if not hasattr(node_auth, name):
-            raise FederationError(f"this Flower has no {name}: install one of {SUPPORTED}")
-        setattr(node_auth, name, value)
+        _replace(node_auth, name, value)
+    os.environ.update(SUPERLINK)
     # Flower starts its helpers by their names.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     sys.argv = ["flower-superlink", *arguments]
     flower_superlink()
+
+
+def _replace(module: ModuleType, name: str, value: object) -> None:
+    """Put something of ours in the place of something of Flower's, which must be there."""
+    if not hasattr(module, name):
+        raise FederationError(f"this Flower has no {name}: install one of {SUPPORTED}")
+    setattr(module, name, value)
 
 
 def _signed_at(headers: Any) -> tuple[str, float | None]:  # noqa: ANN401
@@ -246,3 +255,40 @@ def _signed_at(headers: Any) -> tuple[str, float | None]:  # noqa: ANN401
     except (KeyError, ValueError, TypeError, binascii.Error):
         return "", None
     return key, moment.timestamp() - time.time()
+
+
+# A SuperNode.
+
+
+RESTS = (0.5, 1.5)
+"""Seconds that a SuperNode rests between two looks for a message: soon after one, and at most.
+
+Flower's own rests three seconds, and a study waits for the slowest of its sites in every round.
+"""
+_GROWTH = 1.1
+
+
+class _Clock:
+    """In the place of the module `time`, of which Flower's loop uses nothing but `sleep`."""
+
+    def __init__(self) -> None:
+        self._rest = RESTS[0]
+
+    def sleep(self, seconds: float) -> None:
+        """Rest longer each time there was no message, and briefly where Flower wants it brief."""
+        if seconds <= RESTS[0]:
+            self._rest = RESTS[0]
+            time.sleep(seconds)
+        else:
+            time.sleep(min(seconds, self._rest))
+            self._rest = min(_GROWTH * self._rest, RESTS[1])
+
+
+def start_supernode(arguments: list[str]) -> None:
+    """Run a SuperNode in this process, until it is stopped; it looks for messages at our pace."""
+    from flwr.supernode import start_client_internal
+    from flwr.supernode.cli import flower_supernode
+
+    _replace(start_client_internal, "time", _Clock())
+    sys.argv = ["flower-supernode", *arguments]
+    flower_supernode()

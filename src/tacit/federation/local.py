@@ -1,6 +1,7 @@
 """A federation in one process: ClientApps called directly, for tests, benchmarks and trying out."""
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ class LocalGrid(Grid):
         self._on_reply = on_reply
         self._sent: dict[str, Message] = {}
         self._numbers = itertools.count(1)
+        self._turn = threading.Lock()
         self._contexts = {
             number: Context(1, number, node.config, RecordDict(), {})
             for number, node in nodes.items()
@@ -55,12 +57,13 @@ class LocalGrid(Grid):
         return pushed
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Let the nodes answer."""
+        """Let the nodes answer, one after the other."""
         replies = []
         for number in message_ids:
-            message = self._sent.pop(number, None)
-            if message is not None and message.metadata.dst_node_id in self.nodes:
-                replies.append(self._answer(message))
+            with self._turn:
+                message = self._sent.pop(number, None)
+                if message is not None and message.metadata.dst_node_id in self.nodes:
+                    replies.append(self._answer(message))
         return [reply for reply in replies if reply is not None]
 
     def _answer(self, message: Message) -> Message | None:

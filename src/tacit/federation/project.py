@@ -17,6 +17,8 @@ from tacit.study.toml import study_toml, table_lines
 
 INNER_PORT = 8000
 """Where the SuperLink itself listens, on its own machine alone."""
+NODE_PORT = 9094
+"""Where a site's SuperNode hands tasks to its executor, on the site's own machine alone."""
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
 _PATH = re.compile(r"[\w./+~-]+")
 _HOLDER = re.compile(r"[A-Za-z0-9_-]+")
@@ -49,6 +51,7 @@ class Project:
             "HOST": address["host"].strip("[]"),
             "PORT": address["port"],
             "INNER": str(INNER_PORT),
+            "NODEPORT": str(NODE_PORT),
             "FOLDER": "/etc/tacit",
             "STATE": "/var/lib/tacit",
             "NODESTATE": "/var/lib/tacit-supernode",

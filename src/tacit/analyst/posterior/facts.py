@@ -135,6 +135,8 @@ class FrameFacts(Record):
     covariance: Matrix
     shared: float
     later: float
+    gram: Matrix
+    gram_sd: float
     whole: float
     rate: float
 

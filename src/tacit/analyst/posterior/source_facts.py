@@ -11,7 +11,7 @@ from tacit.analyst.posterior.source import Source
 from tacit.analyst.prior import Prior
 from tacit.analyst.visited import Frame
 
-AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2, "map": 2}
+AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2, "map": 2, "gram": 2}
 """Axes of arrays that have more than one."""
 VISITED = ("column_sd", "frame", "widths", "shares")
 """Fields of evidence and prior that only visits and families fill: a source has them empty."""
@@ -34,7 +34,9 @@ def source_facts(source: Source) -> dict[str, Any]:
 def source_from(facts: dict[str, Any], d: int) -> Source:
     """A source from plain values; ValueError where arrays do not go together."""
     frame = Frame(**_filled(Frame, facts["frame"])) if facts.get("frame") else None
-    if frame is not None and {frame.map.shape, frame.covariance.shape} != {(d, d)}:
+    if frame is not None and {frame.map.shape, frame.covariance.shape, frame.gram.shape} != {
+        (d, d)
+    }:
         raise ValueError("the source's frame does not fit the study")
     evidence = replace(Evidence(**_filled(Evidence, facts["evidence"])), frame=frame)
     prior = Prior(**_filled(Prior, facts["prior"]))

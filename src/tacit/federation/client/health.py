@@ -14,6 +14,7 @@ from tacit.federation.client.requests import Requests
 from tacit.federation.client.sources import source_trouble
 from tacit.federation.clock import CLOCK_LIMIT, Door, look
 from tacit.federation.status import Check, Status, certificate_check, checked
+from tacit.holder.chain import Witness
 from tacit.holder.ledger import Ledger
 
 LEAST_DISK = 64 * 2**20
@@ -67,6 +68,11 @@ def _ledger(policy: Policy) -> Check:
         return Check("ledger", good=False, words=words)
     accounts = Ledger(path).accounts() if path.exists() else []
     count = sum(len(account.charges) for account in accounts)
+    known = Witness(path).read()
+    if known is not None and known.charges > count:
+        words = f"{path} has {count} of {known.charges} charges: an older copy was put back; put "
+        words += "the newest back, or enter what is missing with `tacit ledger mend`"
+        return Check("ledger", good=False, words=words, value=count)
     return Check("ledger", good=True, words=f"{path}, {count} charges", value=count)
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import FederationError
-from tacit.federation.client.place import FILE, PORT, Place
+from tacit.federation.client.place import FILE, Place
 from tacit.federation.invitation import Invitation, Reply
 from tacit.federation.keys import ensure_keys, write_node_key
-from tacit.federation.project import Project, filled
+from tacit.federation.project import NODE_PORT, Project, filled
 from tacit.federation.services import Services, add_users, is_user
 from tacit.files import write_whole
 
@@ -41,7 +41,7 @@ class Joining:
     data: str
     prefix: Path
     services: Services
-    port: int = PORT
+    port: int = NODE_PORT
 
     @property
     def user(self) -> bool:
@@ -123,6 +123,7 @@ class Joining:
             "FOLDER": str(self.folder),
             "STATE": str(self.state),
             "NODESTATE": str(self.state / "node") if self.user else "/var/lib/tacit-supernode",
+            "NODEPORT": str(self.port),
             "DATA": json.dumps(self.data)[1:-1],
         }
         return filled(f"holder/{name}", common | places)

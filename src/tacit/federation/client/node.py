@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tacit.federation.client.presence import LOOK, is_present
 from tacit.federation.clock import look
+from tacit.federation.environment import SUPERNODE
 
 LOG = logging.getLogger("tacit.federation")
 LONGEST_PAUSE = 20.0
@@ -53,7 +54,7 @@ class Link:
     def command(self) -> list[str]:
         """How the SuperNode is started."""
         return [
-            str(Path(sys.executable).with_name("flower-supernode")),
+            *(sys.executable, "-m", "tacit.federation.client.supernode"),
             *("--superlink", self.address),
             *("--root-certificates", str(self.certificate)),
             *("--auth-supernode-private-key", str(self.key)),
@@ -94,7 +95,6 @@ class Supervisor:
         self._seen = present
 
     def _start(self) -> None:
-        environment = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}
         self._child = subprocess.Popen(  # noqa: S603 - our own command
             self._link.command(),
             stdin=subprocess.DEVNULL,
@@ -102,7 +102,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=environment,
+            env=os.environ | SUPERNODE,
             preexec_fn=_ends_with_its_parent,  # noqa: PLW1509 - one call of the system, no lock
         )
         self._lost = threading.Event()

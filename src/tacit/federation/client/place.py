@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import FederationError
+from tacit.federation.project import NODE_PORT
 from tacit.files import read_toml
 
 FILE = "site.toml"
-PORT = 9094
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Place:
 
     folder: Path
     address: str = ""
-    port: int = PORT
+    port: int = NODE_PORT
     user: bool = False
 
     @classmethod
@@ -33,7 +33,7 @@ class Place:
         return cls(
             folder=folder,
             address=str(fields.get("address", "")),
-            port=int(fields.get("port", PORT)),
+            port=int(fields.get("port", NODE_PORT)),
             user=bool(fields.get("user", False)),
         )
 

@@ -57,7 +57,7 @@ class Runtime:
         return cls(Executor(address, secret), Presence(secret_file))
 
 
-def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 1.0) -> None:
+def serve(app: ClientApp, runtime: Runtime, policy: str | Path, *, poll: float = 0.3) -> None:
     """Answer tasks until the process ends.
 
     A task's message may never arrive, as when its run was stopped, and Flower then waits for hours;

@@ -28,6 +28,8 @@ LONGEST_POLL = 30.0
 """Seconds after which a node that says nothing is asked again, at most."""
 QUIET = 45.0
 """Seconds of silence after which it is said of a node that is connected."""
+LONGEST_PAUSE = 2.0
+"""Seconds between two looks for answers while none come, at most."""
 AWAY = "its SuperNode is not connected"
 DEAF = (
     "it is connected and has said nothing for a while: `tacit federate status` at the site says why"
@@ -38,13 +40,14 @@ DEAF = (
 class Patience:
     """Seconds to wait in all, until a node is asked again, and between looks for answers.
 
-    With `silence`, who has said nothing for so long is lost, and not waited for. A site at work on
-    a large table says so every few seconds.
+    While nothing comes the looks become rarer, since people may take days. With `silence`, who has
+    said nothing for so long is lost, and not waited for. A site at work on a large table says so
+    every few seconds.
     """
 
     deadline: float
     poll: float = 10.0
-    pause: float = 1.0
+    pause: float = 0.2
     silence: float | None = None
 
 
@@ -83,10 +86,10 @@ class Standing(Generic[Document]):
 
 @dataclass
 class _Round(Generic[Document]):
-    """Where each node stands, what is under way, when each was heard and may be asked again."""
+    """Where each node stands, what it was sent and when, when it was heard and may be asked."""
 
     standings: dict[int, Standing[Document]] = field(default_factory=dict)
-    under_way: dict[str, int] = field(default_factory=dict)
+    under_way: dict[int, dict[str, float]] = field(default_factory=dict)
     ask_at: dict[int, float] = field(default_factory=dict)
     spacing: dict[int, float] = field(default_factory=dict)
     heard: dict[int, float] = field(default_factory=dict)
@@ -123,6 +126,7 @@ def ask(
     fetcher = Fetcher(grid)
     patience = question.patience
     end = time.monotonic() + patience.deadline
+    pause = patience.pause
 
     def change(standing: Standing[Document]) -> None:
         if standing != state.standings.get(standing.node):
@@ -131,15 +135,16 @@ def ask(
 
     while True:
         _send(grid, question, state, end)
-        for message in _pull(fetcher, state):
-            node = state.under_way.pop(message.metadata.reply_to_message_id)
+        answers = list(_pull(fetcher, state))
+        for node, message in answers:
             change(_read(message, node, question, state))
         for node in list(state.standings):
             change(_listened(state, node))
         left = end - time.monotonic()
         if state.is_over(question) or left <= 0:
             break
-        time.sleep(min(patience.pause, left))
+        pause = patience.pause if answers else min(1.2 * pause, LONGEST_PAUSE)
+        time.sleep(min(pause, left))
     return [
         replace(standing, reason=standing.reason or "published")
         for standing in state.standings.values()
@@ -170,8 +175,8 @@ def _send(grid: Grid, question: Question[Document], state: _Round[Document], end
         # A site's clock may be ahead, and finds the message in time all the same.
         seconds = max(1.0, end - moment) + CLOCK_LIMIT
         message = Message(content, node, MessageType.QUERY, ttl=seconds)
-        for sent in grid.push_messages([message]):
-            state.under_way[sent] = node
+        asked = state.under_way.setdefault(node, {})
+        asked |= dict.fromkeys(grid.push_messages([message]), time.time())
         _space(question.patience, state, node, moment)
 
 
@@ -186,21 +191,27 @@ def _space(patience: Patience, state: _Round[Document], node: int, moment: float
         state.spacing[node] = min(2 * spacing, max(patience.poll, LONGEST_POLL))
 
 
-def _pull(fetcher: Fetcher, state: _Round[Document]) -> Iterable[Message]:
-    """Answers that have come, each fetched by itself: an unreadable one hides no other."""
-    for sent, fetching in fetcher.fetched(list(state.under_way)):
-        if fetching.failed:
-            node = state.under_way.pop(sent)
-            state.standings[node] = Standing(node, "rejected", "answer: it cannot be read")
-        yield from fetching.messages
+def _pull(fetcher: Fetcher, state: _Round[Document]) -> Iterable[tuple[int, Message | None]]:
+    """Answers that have come, by node, and None for one that cannot be read: it hides no other."""
+    open_nodes = {
+        node: list(sent)
+        for node, sent in state.under_way.items()
+        if sent and state.standings[node].state not in FINAL
+    }
+    for fetching in fetcher.fetched(open_nodes):
+        for message in [None] if fetching.failed else fetching.messages:
+            yield fetching.node, message
 
 
 def _read(
-    message: Message, node: int, question: Question[Document], state: _Round[Document]
+    message: Message | None, node: int, question: Question[Document], state: _Round[Document]
 ) -> Standing[Document]:
     """Where a node stands after a message from it."""
     before = state.standings[node]
-    if before.state in FINAL:
+    if message is None:
+        return Standing(node, "rejected", "answer: it cannot be read")
+    asked_at = state.under_way[node].pop(message.metadata.reply_to_message_id, None)
+    if before.state in FINAL or asked_at is None:
         return before
     if message.has_error():  # the node was away, or died while it worked
         return Standing(node, "silent", "the node did not answer, and is asked again")
@@ -216,7 +227,13 @@ def _read(
     if standing.reason == Reason.WORKING.value:
         state.spacing.pop(node, None)
         state.ask_at[node] = min(state.ask_at[node], moment + question.patience.poll)
-    return replace(standing, ahead=message.metadata.created_at - time.time(), version=version)
+    ahead = _ahead(message.metadata.created_at, asked_at, time.time())
+    return replace(standing, ahead=ahead, version=version)
+
+
+def _ahead(created: float, asked: float, read: float) -> float:
+    """How far a node's clock must be ahead of ours at least, that its answer came in between."""
+    return created - min(max(created, asked), read)
 
 
 def _heard(answer: Answer, node: int, question: Question[Document]) -> Standing[Document]:

@@ -5,14 +5,17 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import FederationError
+from tacit.federation.environment import QUIET
 
 TIMEOUT = 60.0
 
@@ -22,15 +25,37 @@ class AwayError(FederationError):
 
 
 @dataclass(frozen=True)
+class Started:
+    """A run that was started: its number, and its log as it is written."""
+
+    number: str
+    lines: Iterator[str]
+
+
+@dataclass(frozen=True)
 class Control:
-    """The SuperLink by its name in Flower's configuration, `$FLWR_HOME/config.toml`."""
+    """The SuperLink by its name in Flower's configuration, `$FLWR_HOME/config.toml`.
+
+    Without that variable it is the one that `tacit federate open` wrote.
+    """
 
     superlink: str = "tacit"
 
-    def start(self, app: Path, config: str = "") -> str:
-        """Start a run; gives its number."""
+    def start(self, app: Path, config: str = "") -> "Started":
+        """Start a run; its log comes with it, since another command would begin seconds later."""
         options = ("--run-config", config) if config else ()
-        return str(self._ask("run", str(app), self.superlink, *options)["run-id"])
+        stream = _stream("run", str(app), self.superlink, "--stream", *options)
+        watch = threading.Timer(TIMEOUT, stream.kill)
+        watch.start()
+        before = ""
+        for line in stream.stdout or ():
+            if number := _STARTED.search(line):
+                watch.cancel()
+                return Started(number[1], _lines(stream))
+            before += line
+        watch.cancel()
+        stream.wait()
+        raise _refusal(before, self.superlink)
 
     def run(self, number: str) -> dict[str, Any]:
         """What is known of one run."""
@@ -60,19 +85,7 @@ class Control:
 
     def lines(self, number: str) -> Iterator[str]:
         """A run's log as it is written, until it ends or the SuperLink does."""
-        command = [_flwr(), "log", number, self.superlink, "--stream"]
-        with subprocess.Popen(  # noqa: S603 - our own command
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env=_environment(),
-        ) as stream:
-            try:
-                yield from stream.stdout or ()
-            finally:
-                stream.terminate()
+        yield from _lines(_stream("log", number, self.superlink, "--stream"))
 
     def _ask(self, *words: str) -> dict[str, Any]:
         try:
@@ -86,9 +99,7 @@ class Control:
                 env=_environment(),
             )
         except FileNotFoundError:
-            raise FederationError(
-                "there is no `flwr` beside this Python: pip install 'tacit-dp[flower]'"
-            ) from None
+            raise FederationError(_NO_FLOWER) from None
         except subprocess.TimeoutExpired:
             raise AwayError(f"the SuperLink {self.superlink!r} does not answer") from None
         return _read(asked.stdout, asked.stderr, self.superlink)
@@ -102,15 +113,47 @@ def _read(said: str, complained: str, superlink: str) -> dict[str, Any]:
         answer = {"success": False, "error-message": complained or said}
     if answer.get("success"):
         return dict(answer)
-    words = " ".join(str(answer.get("error-message", "")).split())
+    raise _refusal(str(answer.get("error-message", "")), superlink)
+
+
+def _refusal(said: str, superlink: str) -> FederationError:
+    """What went wrong as one sentence."""
+    words = " ".join(said.split())
     if any(sign in words.lower() for sign in _AWAY):
-        raise AwayError(
+        return AwayError(
             f"the SuperLink {superlink!r} cannot be reached: see `systemctl status tacit-superlink`"
         )
-    raise FederationError(f"Flower refused: {words[:300] or 'it does not say why'}")
+    return FederationError(f"Flower refused: {words[:300] or 'it does not say why'}")
 
 
+_NO_FLOWER = "there is no `flwr` beside this Python: pip install 'tacit-dp[flower]'"
+_STARTED = re.compile(r"Successfully started run (\d+)")
 _AWAY = ("connect", "unavailable", "refused", "timed out", "502", "503")
+
+
+def _stream(*words: str) -> "subprocess.Popen[str]":
+    """A command of Flower's whose words are read as they come."""
+    try:
+        return subprocess.Popen(  # noqa: S603 - our own command
+            [_flwr(), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            env=_environment() | {"PYTHONUNBUFFERED": "1"},
+        )
+    except FileNotFoundError:
+        raise FederationError(_NO_FLOWER) from None
+
+
+def _lines(stream: "subprocess.Popen[str]") -> Iterator[str]:
+    """What is said, until nobody listens any more."""
+    with stream:
+        try:
+            yield from stream.stdout or ()
+        finally:
+            stream.terminate()
 
 
 def _flwr() -> str:
@@ -118,4 +161,12 @@ def _flwr() -> str:
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {"FLWR_TELEMETRY_ENABLED": "0", "NO_COLOR": "1", "COLUMNS": "1000"}
+    return _home() | os.environ | QUIET | {"NO_COLOR": "1", "COLUMNS": "1000"}
+
+
+def _home() -> dict[str, str]:
+    """Flower's configuration where `tacit federate open` puts it, the user's own before root's."""
+    for folder in (Path.home() / ".config/tacit/flwr", Path("/etc/tacit/flwr")):
+        if (folder / "config.toml").exists():
+            return {"FLWR_HOME": str(folder)}
+    return {}

@@ -6,6 +6,7 @@ again where the SuperLink went away with it: what was published before is given 
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import FederationError
-from tacit.federation.server.control import AwayError, Control
+from tacit.federation.server.control import AwayError, Control, Started
 from tacit.federation.server.minutes import END, MARK
+from tacit.federation.server.opening import project_config
 
 MOST_STARTS = 5
 """How often a study is started again after the SuperLink went away."""
@@ -35,24 +37,26 @@ class Follow:
 
     def run(self) -> dict[str, Any]:
         """How it ended: `outcome`, `failure` and `out`, as the server says."""
-        number = self.control.start(self.app, self.config)
+        started = self.control.start(self.app, self.config)
         for _ in range(MOST_STARTS):
-            self.on_line(f"run {number} is started")
-            end = self._end_of(number)
+            self.on_line(f"run {started.number} is started")
+            end = self._end_of(started)
             if end is not None:
                 return end
             self.on_line(f"the SuperLink went away with the run: it is started again; {FREE}")
-            number = self._patiently(lambda: self.control.start(self.app, self.config))
+            started = self._patiently(lambda: self.control.start(self.app, self.config))
         raise FederationError(
             f"the SuperLink went away {MOST_STARTS} times during the study: "
             f"see `journalctl -u tacit-superlink`, then run it again; {FREE}"
         )
 
-    def _end_of(self, number: str) -> dict[str, Any] | None:
+    def _end_of(self, started: Started) -> dict[str, Any] | None:
         """How a run ended; None where the SuperLink lost it."""
         self._told.clear()
+        number = started.number
+        lines = started.lines
         while True:
-            end = self._streamed(number)
+            end = self._streamed(lines)
             if end is not None:
                 return end
             try:
@@ -65,12 +69,19 @@ class Follow:
             except FederationError:  # it was started anew and knows no such run
                 return None
             if str(status["status"]).startswith("finished"):
-                return self._streamed(number) or _without_a_word(status)
+                said = self._streamed(self.control.lines(number))
+                return said or _without_a_word(status, self._out())
             time.sleep(PAUSE)
+            lines = self.control.lines(number)
 
-    def _streamed(self, number: str) -> dict[str, Any] | None:
+    def _out(self) -> str:
+        """Where results are, as the run was told."""
+        told = re.search(r"""(?:^|\s)out=["']?([^"'\s]+)""", self.config)
+        return told[1] if told else str(project_config(self.app).get("out", ""))
+
+    def _streamed(self, lines: Iterable[str]) -> dict[str, Any] | None:
         """Tell what the run says; its outcome, once it says so."""
-        for index, line in enumerate(_marked(self.control.lines(number))):
+        for index, line in enumerate(_marked(lines)):
             if line.startswith(END):
                 return dict(json.loads(line.removeprefix(END)))
             if index < len(self._told) and self._told[index] == line:
@@ -106,9 +117,20 @@ def _marked(lines: Iterable[str]) -> Iterator[str]:
             yield line[start:].rstrip()
 
 
-def _without_a_word(status: dict[str, Any]) -> dict[str, Any]:
-    """The end of a run that did not tell: it was stopped, or its program could not begin."""
-    details = str(status.get("status-details", ""))
-    why = "" if details in {"", "N/A"} else f" ({' '.join(details.split())[:300]})"
+def _without_a_word(status: dict[str, Any], out: str) -> dict[str, Any]:
+    """The end of a run whose last words are not in the log.
+
+    Flower drops them where they take more than a moment, and its own record of the run's end has
+    what is needed. A run may also have been stopped, or its program could not begin.
+    """
+    if status["status"] == "finished:completed":
+        return {"outcome": "fitted", "failure": None, "out": out}
+    details = " ".join(str(status.get("status-details", "")).split())[:1000]
+    if details.startswith(_RAISED):
+        return {"outcome": "failed", "failure": details.removeprefix(_RAISED), "out": out}
+    why = "" if details in {"", "N/A"} else f" ({details[:300]})"
     failure = f"the run is {status['status']}{why}; run it again: {FREE}"
     return {"outcome": "failed", "failure": failure, "out": ""}
+
+
+_RAISED = "ServerApp failed with exception: "
