@@ -54,12 +54,14 @@ class Images:
         assert config["User"] == str(NOBODY)
         return config["Cmd"]
 
-    def run(self, target, volumes, *more):
-        """The command that runs a container with folders of this machine in it."""
-        container = self("from", target)
-        mounts = [word for pair in volumes.items() for word in ("--volume", "{}:{}".format(*pair))]
-        manner = ("run", "--isolation", "chroot", "--user", NOBODY, *mounts, container, "--")
-        return (*self._words, *manner, *self.command(target), *more)
+    def run(self, container, folder, *command):
+        """The words that run a command in a container, with a folder of this machine in it.
+
+        What the image declares to be a volume beside, buildah keeps in the container.
+        """
+        volume = ("--volume", f"{folder}:/etc/tacit")
+        manner = ("run", "--isolation", "chroot", "--user", NOBODY, *volume, container, "--")
+        return (*self._words, *manner, *command)
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +104,14 @@ def end_inside(folder):
 
 @pytest.mark.slow
 def test_a_study_runs_between_a_server_and_a_site_in_containers(images, tmp_path):
-    folders = {name: tmp_path / name for name in ("etc", "state")}
+    settings = tmp_path / "etc"
     with at_most(900), federation(tmp_path) as made:
         names = ("north", "south")
         out = "/var/lib/tacit/out"
         project = Project(STUDY, names, f"127.0.0.1:{made.port}", str(BIN.parent), out)
         write_project(project, tmp_path / "project")
         assert made.run("sh", "project/superlink/certificates.sh").returncode == 0
-        shutil.copytree(tmp_path / "project/superlink", folders["etc"])
-        folders["state"].mkdir()
+        shutil.copytree(tmp_path / "project/superlink", settings)
         for name in names:
             made.add_site(name)
         (tmp_path / "flwr").mkdir()
@@ -121,20 +122,23 @@ def test_a_study_runs_between_a_server_and_a_site_in_containers(images, tmp_path
         place = Place(tmp_path / "south", f"127.0.0.1:{made.port}")
         (tmp_path / "south/site.toml").write_text(place.text())
         shutil.copy(made.certificate, tmp_path / "south/ca.crt")
-        for folder in (*folders.values(), tmp_path / "south"):
+        for folder in (settings, tmp_path / "south"):
             assert made.run("chown", "-R", NOBODY, folder).returncode == 0
-        volumes = {folders["etc"]: "/etc/tacit", folders["state"]: "/var/lib/tacit"}
+        server = images("from", "server")
+        site = images("from", "site")
         try:
-            server = images.run("server", volumes, "--port", made.port)
-            made.start("superlink", *server)
+            link = (*images.command("server"), "--port", made.port)
+            made.start("superlink", *images.run(server, settings, *link))
             until(made.superlink_answers, "the SuperLink answers")
             made.trust(*names)
             made.register(*names)
-            made.start("south-container", *images.run("site", {tmp_path / "south": "/etc/tacit"}))
+            answering = images.run(site, tmp_path / "south", *images.command("site"))
+            made.start("south-container", *answering)
             made.start_site("north")
             code, said = made.ended(made.start_study(deadline=300.0, poll=2.0), 400)
             assert code == 0, said
-            assert (folders["state"] / "out/posterior.parquet").exists()
+            read = images.run(server, settings, "tacit", "summary", f"{out}/posterior.parquet")
+            assert "age" in made.run(*read).stdout
             paid = [len(charges(tmp_path / name / "holder.toml")) for name in names]
             assert paid == [1, 1]
         finally:
