@@ -90,6 +90,7 @@ class Task:
                 "epsilon": epsilon,
                 "delta": 1e-6,
                 "planned_rows": [self.cut],
+                "visits": 1,
                 "response": {"name": "y", "range": [0, 1]},
                 "features": features,
             }

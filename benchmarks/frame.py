@@ -242,13 +242,13 @@ def cpu_time() -> float:
 def measured_apart(script: str, *words: object) -> dict[str, float]:
     """Run `script --measure words…` as a process of its own with one BLAS thread.
 
-    What it prints.
+    What it prints. A table is read by that process alone, unless it says otherwise.
     """
     command = [sys.executable, script, "--measure", *map(str, words)]
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     done = subprocess.run(
         command,
-        env=os.environ | dict.fromkeys(threads, "1"),
+        env=os.environ | dict.fromkeys((*threads, "TACIT_PROCESSES"), "1"),
         check=True,
         capture_output=True,
         text=True,

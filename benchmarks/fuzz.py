@@ -46,7 +46,7 @@ from tacit.federation import wire
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Request
 from tacit.federation.secure_sum.holder import Holder
-from tacit.federation.secure_sum.statements import digest, length_of
+from tacit.federation.secure_sum.statements import digest
 from tacit.records import now
 from tacit.release import Release, ScalesRelease
 from tacit.release.log import Entry
@@ -55,6 +55,7 @@ from tacit.simulation import simulate, simulate_scales
 from tacit.study import Study
 from tacit.study.toml import study_toml
 from tacit.study.visits import has_places, places_mechanism, visit_mechanism
+from tacit.visits.sitting import Sitting
 
 PART = 5000
 MOST_SECONDS = 2.0
@@ -115,7 +116,7 @@ def studies() -> list[Study]:
         {"release": {"average": 4, "noise": "triangular"}},
         {"release": {"smallest_eigenvalue": True, "response_square": False}},
         {"scales_share": 0.2, "missing": "impute"},
-        {"planned_rows": [12_000, 800], "release": {}},
+        {"planned_rows": [12_000, 800], "visits": 1, "release": {}},
         {"planned_rows": [12_000, 800], "visits": 2, "release": {}},
         {"planned_rows": [12_000, 800], "visits": 4, "person": "patient", "release": {}},
         {"weight": {"column": "patient", "most": 9.0}, "release": {}},
@@ -160,9 +161,10 @@ def rounds(folder: Path) -> list[Round]:
     keys = {name: public_key(load_key(folder / name)) for name in names}
     agreed = {"secure_sum": {"holders": keys, "least": 3, "colluding": 0}, "release": {}}
     study = Study.from_document(Study.from_toml(STUDY).document() | agreed)
-    share = [1] * length_of(study)
+    sitting = Sitting(study)
+    share = [1] * sitting.length
     holders = {
-        name: Holder(name, str(folder / name), study, Memory({}), lambda seal: seal(share))
+        name: Holder(name, str(folder / name), sitting, Memory({}), lambda seal: seal(share))
         for name in names
     }
     first = names[0]

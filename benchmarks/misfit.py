@@ -102,6 +102,7 @@ def study_of(
             "response": {"name": "y", "range": [-most, most]},
             "features": features,
             "planned_rows": planned,
+            "visits": 1,
         }
     )
 

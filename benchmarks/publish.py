@@ -96,7 +96,7 @@ def least(runs: list[dict[str, float]], figure: str) -> float:
     return min(run[figure] for run in runs)
 
 
-def make_table(path: Path, rows: int) -> Path:
+def make_table(path: Path, rows: int, seed: int | None = None) -> Path:
     """Normal columns in full precision, in row groups.
 
     One value in 370 lies outside the study's range of ±3.
@@ -105,7 +105,7 @@ def make_table(path: Path, rows: int) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rng = np.random.default_rng(rows)
+    rng = np.random.default_rng(rows if seed is None else seed)
     with pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in COLUMNS])) as writer:
         for start in range(0, rows, GROUP_ROWS):
             size = min(GROUP_ROWS, rows - start)
@@ -118,13 +118,13 @@ def bare(path: str) -> dict[str, float]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from tacit.rows.table import BATCH_ROWS, READ_BYTES
+    from tacit.rows.pieces import MOST_BATCH_ROWS, READ_BYTES
 
     start = cpu_time()
     gram = np.zeros((len(COLUMNS),) * 2)
     buffer = np.empty((len(COLUMNS), BARE_ROWS))
     file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=COLUMNS, use_threads=False):
+    for batch in file.iter_batches(batch_size=MOST_BATCH_ROWS, columns=COLUMNS, use_threads=False):
         columns = [batch.column(i).to_numpy() for i in range(len(COLUMNS))]
         for first in range(0, batch.num_rows, BARE_ROWS):
             block = buffer[:, : min(BARE_ROWS, batch.num_rows - first)]

@@ -107,6 +107,7 @@ class Population:
                 "response": {"name": "y", "range": [-1.0, 1.0]},
                 "features": features,
                 "planned_rows": planned,
+                "visits": 1,
             }
         )
 

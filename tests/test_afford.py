@@ -87,7 +87,8 @@ def test_a_smaller_budget_of_the_second_stage_counts():
         {"name": "x", "range": [0.0, 100.0]},
         {"name": "v", "range": [0.0, 1.0], "typical": [0.0, 0.1]},
     ]
-    document = study_of(planned_rows=[10_000]).document() | {"features": features, "release": {}}
+    planned = study_of(planned_rows=[10_000], visits=1).document()
+    document = planned | {"features": features, "release": {}}
     staged = Study.from_document(document | {"scales_share": 0.5})
     assert staged.row_radius < Study.from_document(document).row_radius
 

@@ -11,13 +11,15 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.linear_model import RANSACRegressor
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -27,6 +29,7 @@ import tacit
 from tacit.errors import BudgetError, PriorError, StudyError
 from tacit.estimator import PrivacyWarning, PrivateBayesianRegression
 from tacit.privacy.gaussian import compose, mu_of
+from tacit.simulation import simulate
 
 DELTA = 1e-6
 
@@ -229,7 +232,7 @@ def test_a_fit_keeps_no_row():
         ({"ranges": (1, 0)}, "range must be .low, high. with low clearly below high"),
         ({"ranges": ("a", "b")}, "a range must be a pair of numbers"),
         ({"response_range": 3}, "a range must be a pair of numbers"),
-        ({"epsilon": 0}, "epsilon: must be greater than or equal to 0.001"),
+        ({"epsilon": 0}, "epsilon: must be at least 0.001"),
         ({"relation": "swap"}, "relation: must be"),
         ({"prior": "vague"}, "prior must be one of weak, paper"),
     ],
@@ -457,3 +460,60 @@ def test_visits_make_one_call_more_exact():
     assert np.allclose(six.coef_, [0.3, -0.2], atol=0.1)
     with pytest.raises(StudyError, match="replace-one"):
         PrivateBayesianRegression(**told, visits=6, relation="add-remove").fit(x, y)
+
+
+# Groups: rows of a person.
+
+
+def test_rows_of_a_group_are_one_person():
+    frame, response = rows(count=600)
+    groups = np.arange(600) % 200
+    model = estimator(epsilon=50.0).simulate(frame, response, seeded(1), groups=groups)
+    assert (model.study_.person, model.release_.n) == ("group", 200)
+    assert "200 persons" in str(model.posterior_.summary())
+    table = pa.table({"age": frame["age"], "bmi": frame["bmi"], "y": response, "group": groups})
+    expected = simulate(model.study_, table, seeded(1), holder="estimator")
+    assert np.array_equal(model.release_.gram, expected.gram)
+    assert np.array_equal(model.release_.moment, expected.moment)
+
+
+def test_groups_in_several_visits_count_persons():
+    frame, response = rows(count=3000)
+    groups = [f"p{k % 1000}" for k in range(3000)]
+    model = estimator(visits=3).simulate(frame, response, seeded(1), groups=groups)
+    assert model.study_.planned_rows == (1000,)
+    assert model.release_.n == 1000
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        ([1] * 599, "inconsistent numbers of samples"),
+        (np.ones((600, 2)), "one label for each row"),
+        ([None] + ["a"] * 599, "missing labels"),
+    ],
+    ids=["short", "table", "missing"],
+)
+def test_groups_that_do_not_say_whose_a_row_is_are_refused_before_paying(groups, sentence):
+    frame, response = rows(count=600)
+    budget = tacit.Budget(1.0, DELTA)
+    with pytest.raises(ValueError, match=sentence):
+        estimator(budget=budget).fit(frame, response, groups=groups)
+    assert budget.charges == ()
+
+
+def test_groups_are_routed_by_scikit_learn():
+    frame, response = rows(count=600)
+    groups = np.arange(600) % 200
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = estimator(epsilon=50.0, budget=tacit.Budget(100.0, DELTA))
+        model.set_fit_request(groups=True)
+        scores = cross_validate(
+            model,
+            frame,
+            response,
+            params={"groups": groups},
+            cv=GroupKFold(2),
+            return_estimator=True,
+        )
+    assert [each.release_.n for each in scores["estimator"]] == [100, 100]

@@ -1,9 +1,10 @@
 """The release: what it holds, that it reads back as written, a sentence for every corruption.
 
-Covers `tacit.release.document`, `tacit.release.statistics`, `tacit.files`.
+Covers `tacit.release.document`, `tacit.release.texts`, `tacit.release.statistics`, `tacit.files`.
 """
 
 import copy
+import gzip
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ import pytest
 from tacit.errors import ReleaseError
 from tacit.files import refuse_unwritable, write_whole
 from tacit.release import Release
-from tacit.release.document import MOST_BYTES
+from tacit.release.texts import MOST_BYTES
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -496,3 +497,57 @@ def test_releases_are_compared_by_what_they_state():
     assert release == again
     assert hash(release.study) == hash(again.study)
     assert release != again.model_copy(update={"holder": "another"})
+
+
+def test_numbers_are_signed_as_python_writes_them_whatever_their_size():
+    sizes = [0.0, -0.0, 1e-5, 1e-4, 0.1, 1 / 3, 123456.789, 1e15, 1e16, -1.5e22, 5e-324]
+    for size in sizes:
+        xtx = tuple(tuple(size for _ in row) for row in RELEASE.xtx)
+        changed = RELEASE.model_copy(update={"xtx": xtx})
+        fields = changed.document()
+        del fields["signature"]
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert changed.canonical() == text.encode(), size
+
+
+@pytest.mark.parametrize(
+    "inside", ['{"a": 1, "a": 2}', '[1, {"a": 1, "a": 2}]', '[[{"a": {"b": 1, "b": 1}}]]']
+)
+def test_a_field_named_twice_is_found_however_deep(inside):
+    assert refusal(f'{{"format": "tacit-release", "more": {inside}}}') == (
+        "a release must not name a field twice"
+    )
+    assert "twice" not in refusal('{"format": "tacit-release", "more": {"a:b": "c:d"}}')
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "NaN", "Infinity", "1e0400"])
+def test_an_infinite_number_is_refused_wherever_it_stands(number):
+    assert refusal(f'{{"format": "tacit-release", "n": [{number}]}}').startswith(
+        "a release holds finite numbers only, not "
+    )
+
+
+def test_a_compressed_release_is_the_same_release(tmp_path):
+    path = tmp_path / "north.json.gz"
+    RELEASE.save(path)
+    assert Release.load(path) == RELEASE
+    assert len(path.read_bytes()) < len(RELEASE.to_json()) / 2
+    again = tmp_path / "again.json.gz"
+    RELEASE.save(again)
+    assert path.read_bytes() == again.read_bytes()
+
+
+def test_a_damaged_or_swelling_compressed_release_is_refused(tmp_path):
+    path = tmp_path / "north.json.gz"
+    RELEASE.save(path)
+    whole = path.read_bytes()
+    swelling = gzip.compress(b" " * (MOST_BYTES + 5))
+    for content, sentence in (
+        (whole[:-9], "its end is missing"),
+        (whole + whole, "its end is missing, or more"),
+        (whole[:30] + b"\0\0\0\0" + whole[34:], "compressed and damaged"),
+        (swelling, "a release is at most"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ReleaseError, match=sentence):
+            Release.load(path)

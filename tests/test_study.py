@@ -15,7 +15,8 @@ from tacit.demo.hospitals import STUDY as DEMONSTRATION
 from tacit.errors import StudyError
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
-from tacit.study.visits import advised
+from tacit.study.toml import study_toml
+from tacit.study.visits import DEFAULT_ALONE, DEFAULT_TOGETHER
 from tacit.study.words import visits
 
 DOCUMENT = {
@@ -292,27 +293,53 @@ def test_every_field_of_a_study_is_among_those_changed():
     assert fields - tried == apart, "they are tried apart"
 
 
-def test_visits_change_the_hash_and_one_leaves_no_trace():
+def test_visits_change_the_hash_and_stand_in_the_document_where_rows_are_planned():
+    """A study without planned rows has one visit, and the hash that it had before there were any.
+
+    Where rows are planned the number is written out, so that another rule changes no study.
+    """
+    assert "visits" not in Study.from_document(DOCUMENT).document()
+    assert Study.from_document(DOCUMENT | {"visits": 1}).hash == Study.from_document(DOCUMENT).hash
     planned = DOCUMENT | {"planned_rows": [5000]}
-    one = Study.from_document(planned | {"visits": 1})
-    assert one.hash == Study.from_document(planned).hash
-    assert "visits" not in one.document()
     hashes = {Study.from_document(planned | {"visits": k}).hash for k in range(1, 9)}
     assert len(hashes) == 8
-    four = Study.from_document(planned | {"visits": 4})
-    assert four.resolved().hash == four.hash
+    default = Study.from_document(planned)
+    assert default.document()["visits"] == default.visit_count
+    assert default.resolved().hash == default.hash
+    assert Study.from_toml(study_toml(default)).hash == default.hash
+    one = Study.from_document(planned | {"visits": 1})
+    assert Study.from_toml(study_toml(one)).visit_count == 1
 
 
-def test_a_plan_that_carries_visits_is_told_so():
+def test_planned_rows_decide_on_the_number_of_visits():
     few = Study.from_document(DOCUMENT | {"planned_rows": [50]})
     many = Study.from_document(DOCUMENT | {"planned_rows": [50_000]})
     shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
-    assert [advised(each) for each in (few, many, shared)] == [1, 6, 3]
-    assert "visits = 6" in visits(many)
-    assert visits(few) is None
+    counts = [each.visit_count for each in (few, many, shared)]
+    assert counts == [1, DEFAULT_ALONE, DEFAULT_TOGETHER]
+    assert "above 0.3, where more visits tell no more" in visits(few)
+    assert "so that several visits tell more than one" in visits(many)
+    assert visits(Study.from_document(DOCUMENT)) is None
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
     assert "3 to the same rows, all in one message" in said
-    assert "where values lie (15%)" in said
+    assert f"the study says so, and {DEFAULT_ALONE} would suit" in said
+    assert "where values lie (8%)" in said
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"release": {"average": 2}},
+        {"release": {"noise": "triangular"}},
+        {"release": {"smallest_eigenvalue": True}},
+        {"release": {"response_square": False}},
+        {"release": {"count": "withheld"}, "relation": "add-remove"},
+    ],
+)
+def test_a_study_that_excludes_visits_has_one(fields):
+    study = Study.from_document(DOCUMENT | {"planned_rows": [50_000]} | fields)
+    assert study.visit_count == 1
+    assert "exclude more" in visits(study)
 
 
 def test_rows_that_are_not_planned_leave_no_trace_in_the_document():
@@ -336,27 +363,27 @@ def test_averaging_that_is_off_leaves_no_trace_in_the_document():
 # One sentence for every wrong field.
 
 WRONG = [
-    (["name"], "", "name: string should have at least 1 character"),
-    (["name"], "x" * 201, "name: string should have at most 200 characters"),
+    (["name"], "", "name: must not be empty"),
+    (["name"], "x" * 201, "name: must have at most 200 letters"),
     (["name"], "a\nb", "name: must hold no control characters or line breaks"),
     (["name"], "a\x9b31m", "name: must hold no control characters or line breaks"),
     (["name"], 7, "name: must be text in quotation marks"),
     (["relation"], "swap", "relation: must be 'replace-one' or 'add-remove'"),
-    (["epsilon"], 0, "epsilon: must be greater than or equal to 0.001"),
-    (["epsilon"], -1.0, "epsilon: must be greater than or equal to 0.001"),
-    (["epsilon"], 101, "epsilon: must be less than or equal to 100"),
-    (["epsilon"], math.nan, "epsilon: must be less than or equal to 100"),
-    (["epsilon"], math.inf, "epsilon: must be less than or equal to 100"),
+    (["epsilon"], 0, "epsilon: must be at least 0.001"),
+    (["epsilon"], -1.0, "epsilon: must be at least 0.001"),
+    (["epsilon"], 101, "epsilon: must be at most 100"),
+    (["epsilon"], math.nan, "epsilon: must be at most 100"),
+    (["epsilon"], math.inf, "epsilon: must be at most 100"),
     (["epsilon"], "1", "epsilon: must be a number"),
     (["epsilon"], True, "epsilon: must be a number"),
     (["epsilon"], 10**400, "epsilon: must be a number"),
-    (["delta"], 0.0, "delta: must be greater than or equal to 0.000000000000001"),
-    (["delta"], 0.2, "delta: must be less than or equal to 0.1"),
-    (["delta"], math.nan, "delta: must be less than or equal to 0.1"),
+    (["delta"], 0.0, "delta: must be at least 1e-15"),
+    (["delta"], 0.2, "delta: must be at most 0.1"),
+    (["delta"], math.nan, "delta: must be at most 0.1"),
     (["intercept"], 1, "intercept: must be true or false"),
     (["missing"], "ignore", "missing: must be 'drop', 'impute' or 'refuse'"),
     (["response"], None, "response: must be a table of fields"),
-    (["response", "name"], "", "response.name: string should have at least 1 character"),
+    (["response", "name"], "", "response.name: must not be empty"),
     (
         ["response", "range"],
         [30, 0],
@@ -377,15 +404,15 @@ WRONG = [
         [0, 1e-200],
         "response: range must be [low, high] with low clearly below high",
     ),
-    (["response", "range"], [0], "response.range.entry 2: must be given"),
-    (["response", "range"], [0, 1, 2], "response.range: "),
+    (["response", "range"], [0], "response.range.entry 2: must be a list of two numbers, as"),
+    (["response", "range"], [0, 1, 2], "response.range: must be a list of two numbers, as"),
     (["response", "range"], ["0", "1"], "response.range.entry 1: must be a number"),
     (["response", "range"], [0, math.inf], "response.range.entry 2: must be a finite number"),
     (["response", "range"], [math.nan, 1], "response.range.entry 1: must be a finite number"),
     (
         ["response", "range"],
         [0, 1e200],
-        "response.range.entry 2: must be less than or equal to 100000",
+        "response.range.entry 2: must be at most 1e+150",
     ),
     (
         ["response", "levels"],
@@ -458,17 +485,17 @@ WRONG = [
     (
         ["features", 1, "levels"],
         ["", "b"],
-        "feature 'sex': levels.entry 1: string should have at least 1",
+        "feature 'sex': levels.entry 1: must not be empty",
     ),
-    (["scales_share"], 0, "scales_share: must be greater than 0"),
-    (["scales_share"], 1, "scales_share: must be less than 1"),
+    (["scales_share"], 0, "scales_share: must be above 0"),
+    (["scales_share"], 1, "scales_share: must be below 1"),
     (["scales_share"], "0.1", "scales_share: must be a number"),
-    (["stage_one"], "sha256:0", "stage_one: string should match pattern"),
+    (["stage_one"], "sha256:0", "stage_one: must be a hash, as `tacit study check` shows it"),
     (["release", "noise"], "laplace", "release.noise: must be 'frobenius' or 'triangular'"),
     (
         ["release", "row_radius"],
         0,
-        "release.row_radius: must be greater than or equal to 0.001",
+        "release.row_radius: must be at least 0.001",
     ),
     (["release", "row_radius"], math.inf, "release.row_radius: must be a finite number"),
     (
@@ -479,19 +506,19 @@ WRONG = [
     (
         ["release", "response_bound"],
         0,
-        "release.response_bound: must be greater than 0.0001",
+        "release.response_bound: must be above 0.0001",
     ),
     (
         ["release", "response_bound"],
         1.1,
-        "release.response_bound: must be less than or equal to 1",
+        "release.response_bound: must be at most 1",
     ),
     (
         ["release", "response_bound"],
         math.nan,
-        "release.response_bound: must be less than or equal to 1",
+        "release.response_bound: must be at most 1",
     ),
-    (["release", "response_weight"], 0, "release.response_weight: must be greater than 0"),
+    (["release", "response_weight"], 0, "release.response_weight: must be above 0"),
     (
         ["release", "response_weight"],
         1e4,

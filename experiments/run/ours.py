@@ -41,6 +41,7 @@ def default_study(x: Array, response: float, holders: int, epsilon: float, delta
             "delta": delta,
             "intercept": False,
             "planned_rows": [len(part) for part in np.array_split(x, holders)],
+            "visits": 1,
             "response": {"name": "y", "range": [-response, response]},
             "features": features,
         }

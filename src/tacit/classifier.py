@@ -1,9 +1,10 @@
 """The scikit-learn face for yes/no answers: holder and analyst in one process."""
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.analyst.families.links import FamilyName
@@ -11,21 +12,18 @@ from tacit.analyst.fit import fit
 from tacit.analyst.posterior.family_prediction import mean_responses
 from tacit.budget import Budget
 from tacit.errors import TacitError
-from tacit.estimator import PrivacyWarning, PrivateEstimator, batch_of
+from tacit.estimator import Array, PrivacyWarning, PrivateEstimator, batch_of
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-from tacit.rows.design import Design
 
 try:
     from sklearn.base import ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import validate_data
 except ImportError:
     raise TacitError(
         "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
     ) from None
-
-Array = NDArray[np.float64]
 
 TWO = 2
 """Classes that there are."""
@@ -74,27 +72,30 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
         prior: Any = "weak",  # noqa: ANN401
         budget: Budget | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ranges = ranges
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            ranges=ranges,
+            relation=relation,
+            prior=prior,
+            budget=budget,
+        )
         self.classes = classes
         self.family = family
-        self.relation = relation
-        self.prior = prior
-        self.budget = budget
 
     def _fit(
         self,
         X: Any,  # noqa: ANN401, N803
         y: Any,  # noqa: ANN401
+        persons: pa.Array | None,
         sampler: Sampler | None,
-    ) -> "PrivateBayesianClassifier":
+    ) -> Self:
         x, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_ = self._labels(labels)
-        study = self._agreed((0.0, 1.0), intercept=True)
+        study = self._agreed((0.0, 1.0), intercept=True, persons=persons is not None)
         answers = (labels == self.classes_[1]).astype(float)
-        collection = self._release(study, batch_of(study, x, answers), sampler)
+        collection = self._release(study, batch_of(study, x, answers, persons), sampler)
         self.posterior_ = fit(collection, prior=self.prior, family=self.family)
         mean = self.posterior_.mean()
         self.intercept_ = mean[:1]
@@ -131,9 +132,7 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
 
     def predict_proba(self, X: Any) -> Array:  # noqa: ANN401, N803
         """Probability of each class at each row, averaged over the posterior."""
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
-        [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
+        design = self._design(X)
         likely = mean_responses(self.posterior_, design.T)
         return np.column_stack([1 - likely, likely])
 

@@ -21,19 +21,21 @@ from tacit.analyst.fit import fit, prior_of
 from tacit.budget import Budget
 from tacit.errors import BudgetError, StudyError, TacitError
 from tacit.holder.charge import Purpose
+from tacit.holder.persons import batches_of
 from tacit.holder.perturb import privatise
 from tacit.holder.statistics import statistics_of
 from tacit.holder.visits import converse, read_table
 from tacit.privacy.gaussian import compose, epsilon_of
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-from tacit.rows.design import Design
+from tacit.rows.design import Block, Design
+from tacit.rows.objects import texts_of
 from tacit.simulation import seeded
 from tacit.study import Study
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 except ImportError:
     raise TacitError(
         "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
@@ -49,34 +51,70 @@ class PrivacyWarning(UserWarning):
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """What every private estimator is: a study from public ranges, and fits that are charged."""
 
-    epsilon: float
-    delta: float
-    ranges: Any
-    relation: Relation
-    prior: Any
-    budget: Budget | None
     _given = "ranges and response_range"
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401, N803
-        """Spend (ε, δ) on the rows and infer the posterior."""
-        return self._fit(X, y, None)
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        ranges: Any,  # noqa: ANN401
+        relation: Relation,
+        prior: Any,  # noqa: ANN401
+        budget: Budget | None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ranges = ranges
+        self.relation = relation
+        self.prior = prior
+        self.budget = budget
 
-    def simulate(self, X: Any, y: Any, rng: np.random.Generator) -> Self:  # noqa: ANN401, N803
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: ANN401, N803
+        """Spend (ε, δ) on the rows and infer the posterior.
+
+        Rows with the same of `groups` are one person's, and are protected together; without it
+        each row is a person.
+        """
+        return self._fit(X, y, _persons(X, groups), None)
+
+    def simulate(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        y: Any,  # noqa: ANN401
+        rng: np.random.Generator,
+        groups: Any = None,  # noqa: ANN401
+    ) -> Self:
         """The same with noise from `rng`, which protects nobody and costs no budget."""
         if self.budget is not None:
             raise BudgetError(
                 "a simulation cannot be paid for: simulate with an estimator that has no budget"
             )
-        return self._fit(X, y, seeded(rng))
+        return self._fit(X, y, _persons(X, groups), seeded(rng))
 
-    def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
+    def _fit(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        y: Any,  # noqa: ANN401
+        persons: pa.Array | None,
+        sampler: Sampler | None,
+    ) -> Self:
         raise NotImplementedError
+
+    def _design(self, X: Any) -> Block:  # noqa: ANN401, N803
+        """The encoded rows at which a fitted estimator predicts."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
+        return design
 
     def _release(self, study: Study, batch: pa.RecordBatch, sampler: Sampler | None) -> Collection:
         """Charge the budget and publish, to nobody but the estimator itself."""
         prior_of(self.prior, study)  # a wrong one is found before anything is paid
         purpose = Purpose("estimator")
-        statistics = None if study.visit_count > 1 else statistics_of(study, [batch])
+        statistics = None
+        if study.visit_count == 1:
+            statistics = statistics_of(study, batches_of(study, batch))
         if sampler is None:
             self._charge(study)
         if statistics is None:
@@ -89,7 +127,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     # The study.
 
-    def _agreed(self, response_range: Any, *, intercept: bool) -> Study:  # noqa: ANN401
+    def _agreed(self, response_range: Any, *, intercept: bool, persons: bool) -> Study:  # noqa: ANN401
         """The study of the columns that `validate_data` has met."""
         unnamed = [f"x{k}" for k in range(self.n_features_in_)]
         names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
@@ -103,8 +141,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             {"name": name, "range": _pair(bounds)}
             for name, bounds in zip(names, self._ranges(names), strict=True)
         ]
+        response_name = _unused("y", names)
+        person = _unused("group", [*names, response_name]) if persons else None
         response = {
-            "name": _unused("y", names),
+            "name": response_name,
             "range": _pair(response_range),
             "centred": intercept,
         }
@@ -116,6 +156,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "epsilon": float(self.epsilon),
                 "delta": float(self.delta),
                 "intercept": intercept,
+                "person": person,
                 "response": response,
                 "features": features,
                 "terms": [] if intercept else through_origin,
@@ -205,7 +246,8 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
     fit_intercept
         Whether the model has a constant; without one it goes through the origin.
     relation
-        What one person's change is: "replace-one" or "add-remove".
+        What one person's change is: "replace-one" or "add-remove". A person is a row, or all rows
+        with the same of the `groups` that `fit` is given.
     prior
         A `tacit.Prior`, the name of one, or the path of a prior file.
     budget
@@ -247,22 +289,35 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
         budget: Budget | None = None,
         visits: int = 1,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ranges = ranges
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            ranges=ranges,
+            relation=relation,
+            prior=prior,
+            budget=budget,
+        )
         self.response_range = response_range
         self.fit_intercept = fit_intercept
-        self.relation = relation
-        self.prior = prior
-        self.budget = budget
         self.visits = visits
 
-    def _fit(self, X: Any, y: Any, sampler: Sampler | None) -> Self:  # noqa: ANN401, N803
+    def _fit(
+        self,
+        X: Any,  # noqa: ANN401, N803
+        y: Any,  # noqa: ANN401
+        persons: pa.Array | None,
+        sampler: Sampler | None,
+    ) -> Self:
         x, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        study = self._agreed(self.response_range, intercept=bool(self.fit_intercept))
+        study = self._agreed(
+            self.response_range,
+            intercept=bool(self.fit_intercept),
+            persons=persons is not None,
+        )
         if self.visits != 1:
-            study = self._visited(study, len(response))
-        collection = self._release(study, batch_of(study, x, response), sampler)
+            n = len(response) if persons is None else len(persons.unique())
+            study = self._visited(study, n)
+        collection = self._release(study, batch_of(study, x, response, persons), sampler)
         self.posterior_ = fit(collection, prior=self.prior)
         mean = self.posterior_.mean()
         self.intercept_ = float(mean[0]) if study.intercept else 0.0
@@ -270,12 +325,12 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
         self.sigma_ = self.posterior_.residual_sd()
         return self
 
-    def _visited(self, study: Study, rows: int) -> Study:
-        """The study with several visits; the number of rows is public under replace-one."""
+    def _visited(self, study: Study, n: int) -> Study:
+        """The study with several visits; n, of rows or persons, is public under replace-one."""
         if study.relation != "replace-one":
             raise StudyError("visits above 1 need relation='replace-one', which publishes n")
         document = study.model_dump(mode="json")
-        return Study.from_document(document | {"visits": self.visits, "planned_rows": [rows]})
+        return Study.from_document(document | {"visits": self.visits, "planned_rows": [n]})
 
     def predict(
         self,
@@ -287,9 +342,7 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
 
         The latter is of coefficients and residual together.
         """
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
-        [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
+        design = self._design(X)
         centre, half = self.study_.response.mapping
         mean: Array = centre + half * (self.posterior_.mean("scaled") @ design)
         if not return_std:
@@ -333,12 +386,30 @@ class _Fits:
         return {"_mus": list(self._mus), "_lock": None}
 
 
-def batch_of(study: Study, x: Array, response: Array | None = None) -> pa.RecordBatch:
+def batch_of(
+    study: Study, x: Array, response: Array | None = None, persons: pa.Array | None = None
+) -> pa.RecordBatch:
     """Arrays as a batch of the study's columns."""
     columns = {feature.name: column for feature, column in zip(study.features, x.T, strict=True)}
-    return pa.RecordBatch.from_pydict(
-        columns if response is None else columns | {study.response.name: response}
-    )
+    if response is not None:
+        columns[study.response.name] = response
+    if study.person is not None and persons is not None:
+        columns[study.person] = persons
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _persons(X: Any, groups: Any) -> pa.Array | None:  # noqa: ANN401, N803
+    """Whose each row is, as text; None where each row is a person."""
+    if groups is None:
+        return None
+    check_consistent_length(X, groups)
+    labels = np.asarray(groups)
+    if labels.ndim != 1:
+        raise ValueError(f"groups must be one label for each row of X: its shape is {labels.shape}")
+    persons = texts_of(labels.tolist())
+    if persons.null_count:
+        raise ValueError("groups must say whose each row is: it has missing labels; give them one")
+    return persons
 
 
 def _pair(bounds: Any) -> list[float]:  # noqa: ANN401

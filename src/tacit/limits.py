@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 MOST_DOTTED = 8
 """Most parts of a dotted key."""
+MOST_QUOTES = 20_000
+"""Quotation marks up to which a text may be cut at all of them."""
 _JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _TOML_STRING = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5}|\\?\Z)'
@@ -20,7 +22,7 @@ _TOML_STRING = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\s.=\[\]{},]++")
-_BRACKET = re.compile(r"[\[\]{}]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class LimitError(ValueError):
@@ -37,13 +39,18 @@ class Limits:
     names: int
     depth: int
 
-    def check_json(self, text: str) -> None:
-        """Refuse a JSON text that is too large."""
+    def check_json(self, text: str) -> str:
+        """Refuse a JSON text that is too large; what it has outside quoted text."""
         self._check_letters(text)
-        if text.count('"') > 2 * (self.names + self.values):
+        quotes = text.count('"')
+        if quotes > 2 * (self.names + self.values):
             self._check_strings(text)
-        marks = _JSON_STRING.sub("", text)
+        if quotes > MOST_QUOTES or "\\" in text:
+            marks = _JSON_STRING.sub("", text)
+        else:  # every second part between quotation marks is quoted
+            marks = "".join(text.split('"')[::2])
         self._check_marks(marks, names=marks.count(":"))
+        return marks
 
     def check_toml(self, text: str) -> None:
         """Refuse a TOML text that is too large."""
@@ -72,8 +79,8 @@ class Limits:
         if marks.count(",") > self.values:
             raise LimitError(f"{self.kind} has at most {self.values:,} values")
         depth = 0
-        for bracket in _BRACKET.findall(marks):
-            depth += 1 if bracket in "[{" else -1
+        for bracket in marks.encode("ascii", "replace").translate(None, _NO_BRACKETS):
+            depth += 1 if bracket in b"[{" else -1
             if depth > self.depth:
                 raise LimitError(f"{self.kind} is nested at most {self.depth} deep")
 

@@ -5,27 +5,37 @@ public ranges, or all of their typical intervals, and overlap the more the more 
 public tables; the response has the guessed R². Their statistics go through the real encoder and the
 default method, with the noise that each ε would bring and without any. It is a forecast: features
 that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
-said of how much they fill, a band is given beside it.
+said of how much they fill, a band is given beside it. Of several visits the whole talk is imagined:
+every question is made of the answers before it, which hold the expected sums and state the noise.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.analyst.collection import Collection
 from tacit.analyst.families.fit import check_study
 from tacit.analyst.families.links import FamilyName, Link, link_named
+from tacit.analyst.fit import fit
 from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.outlook import expected, widths
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import StudyError
+from tacit.holder.places import PLACES
+from tacit.holder.share import sum_tally
 from tacit.holder.statistics import statistics_of
+from tacit.holder.tally import Tally, total_of
+from tacit.holder.visits import mapped
 from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.rows.design import Design
 from tacit.rows.table import table_of
+from tacit.simulation import talk, talk_in_sum
 from tacit.study import Study
 from tacit.study.columns import Feature, Response
 from tacit.study.transforms import FUNCTIONS, image
@@ -106,6 +116,7 @@ class Forecast:
     narrow: Array
     wide: Array
     verdict: str
+    visits: int = 1
 
 
 def persons_of(study: Study, rows: list[int], rows_per_person: float) -> list[int]:
@@ -119,6 +130,13 @@ def persons_of(study: Study, rows: list[int], rows_per_person: float) -> list[in
     if not 1 < rows_per_person < math.inf:
         raise StudyError(f"rows_per_person must be at least 1, such as 4; got {rows_per_person:g}")
     return [max(1, round(count / rows_per_person)) for count in rows]
+
+
+def with_visits(study: Study, rows: list[int], visits: int) -> Study:
+    """The study with so many visits, planned for these rows where it plans none."""
+    planned = list(study.planned_rows) or rows
+    fields = {"visits": visits, "planned_rows": planned}
+    return Study.from_document(study.model_dump(mode="json") | fields)
 
 
 def forecast(
@@ -166,6 +184,7 @@ def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Fo
         narrow=np.min(ends, axis=0),
         wide=np.max(ends, axis=0),
         verdict=outcome.warning if isinstance(outcome, Mixture) else "",
+        visits=study.visit_count,
     )
 
 
@@ -175,7 +194,41 @@ def _posteriors(
     """What imagined rows would give with the noise of ε, and without any."""
     gram = _imagine(study, guess)
     imagine = partial(expected, study, rows, gram, spread=guess.spread, family=guess.family)
+    if study.visit_count > 1:
+        return _visited(study, rows, guess), imagine(None)
     return imagine([epsilon] * len(rows)), imagine(None)
+
+
+def _visited(study: Study, rows: list[int], guess: Guess) -> Posterior:
+    """What all visits of a study would give: no noise is drawn, and all of it is stated."""
+    if guess.family is not None or guess.spread is not None:
+        raise StudyError(
+            f"the study has {study.visit_count} visits: a family, and holders that differ, are "
+            "forecast for a study with visits = 1"
+        )
+    alone = _plain(study)
+    table, _ = imagined_rows(alone, guess, np.random.default_rng(0), IMAGINED_ROWS)
+
+    def read(tally: Tally[Any], count: int) -> Any:  # noqa: ANN401
+        numbers = tally.to_numbers(total_of(tally, alone, table))
+        return tally.from_numbers(alone, [number * count // IMAGINED_ROWS for number in numbers])
+
+    if alone.secure_sum is not None:
+        total = sum(rows)
+        summed = talk_in_sum(alone, len(rows), lambda each: read(sum_tally(each), total), silent)
+        return fit(Collection(study=alone, releases=(summed,)))
+    releases = talk(
+        alone,
+        len(rows),
+        lambda j, asked: read(PLACES if asked is None else mapped(asked), rows[j]),
+        silent,
+    )
+    return fit(Collection(study=alone, releases=tuple(releases)))
+
+
+def silent(sds: Sequence[float], _lattice: int) -> list[int]:
+    """No noise, where it is only stated."""
+    return [0] * len(sds)
 
 
 def epsilon_for(
@@ -283,10 +336,18 @@ def _imagine(study: Study, guess: Guess) -> Array:
     """Statistics per row, of (x, y) jointly."""
     rng = np.random.default_rng(0)
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
-    # A person adds what one row does, and the heaviest row what each does without weights.
-    rows = study.model_copy(update={"person": None, "missing_person": "refuse", "weight": None})
+    rows = _plain(study)
     batches = table_of(table, rows).batches()
     return statistics_of(rows, batches, order=rng.permutation).floats() / IMAGINED_ROWS
+
+
+def _plain(study: Study) -> Study:
+    """The study of rows alone.
+
+    A person adds what one row does, and the heaviest row what each does without weights.
+    """
+    fields = {"person": None, "missing_person": "refuse", "weight": None}
+    return study.model_copy(update=fields | {"visits": study.visit_count})
 
 
 def _widest(study: Study, rows: list[int], epsilon: float, guess: Guess) -> float:

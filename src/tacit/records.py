@@ -20,6 +20,8 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
     must(
         not any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in text),
         "must hold no control characters or line breaks",

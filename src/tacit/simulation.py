@@ -4,7 +4,7 @@ A release whose seed is known protects nobody. It carries `simulated: true`, and
 an explicit flag.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,18 +12,24 @@ import numpy as np
 from tacit.analyst.evidence import Evidence
 from tacit.holder.charge import Purpose
 from tacit.holder.persons import batches_of
-from tacit.holder.perturb import SEEDED, noisy_steps, privatise
-from tacit.holder.places import PLACES, privatise_places
+from tacit.holder.perturb import SEEDED, privatise
+from tacit.holder.places import Sums
 from tacit.holder.scales import moments_of, privatise_scales
-from tacit.holder.statistics import statistics_of
+from tacit.holder.share import shared_steps, sum_tally
+from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.tally import total_of
-from tacit.holder.visits import Message, answer, converse, mapped, read_table
+from tacit.holder.visits import Message, converse, read_table, said
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
+from tacit.release.question import Question
 from tacit.release.scales import ScalesRelease
 from tacit.study import Study
 from tacit.study.visits import has_places
 from tacit.visits.ask import next_question
+from tacit.visits.sitting import Sitting
+
+SIMULATED_SESSION = "0" * 32
+"""Stands for the session of a first visit, where there is none."""
 
 
 def simulate(
@@ -53,51 +59,74 @@ def simulate_visits(
 
     Noise is from `rng`, and there is no ledger.
     """
-    sampler = seeded(rng)
-    purposes = [Purpose(f"holder {j}", "simulated") for j in range(1, len(tables) + 1)]
-    pairs = list(zip(purposes, tables, strict=True))
-    messages: list[Message | None] = [None] * len(pairs)
-    if has_places(study):
-        messages = [
-            privatise_places(study, total_of(PLACES, study, table), purpose, sampler)
-            for purpose, table in pairs
-        ]
+
+    def read(j: int, question: Question | None) -> Sums | Statistics:
+        return read_table(study, tables[j], question)
+
+    return talk(study, len(tables), read, seeded(rng))
+
+
+def talk(
+    study: Study,
+    holders: int,
+    read: Callable[[int, Question | None], Sums | Statistics],
+    sampler: Sampler,
+) -> list[Release]:
+    """The last messages of so many holders, of whom `read` tells what rows add up to."""
+    purposes = [Purpose(f"holder {j}", "simulated") for j in range(1, holders + 1)]
+    messages: list[Message] = []
     while True:
-        question = next_question(study, [each for each in messages if each is not None])
-        releases = [
-            answer(
+        question = None
+        if messages or not has_places(study):
+            question = next_question(study, messages)
+        latest = dict(enumerate(messages))
+        messages = [
+            said(
                 study,
-                total_of(mapped(question), study, table),
+                read(j, question),
                 question,
-                before=before,
-                purpose=purpose,
+                before=latest.get(j),
+                purpose=purposes[j],
                 sampler=sampler,
             )
-            for (purpose, table), before in zip(pairs, messages, strict=True)
+            for j in range(holders)
         ]
-        if question.visit == study.visit_count:
-            return releases
-        messages = list(releases)
+        if question is not None and question.visit == study.visit_count:
+            return [message for message in messages if isinstance(message, Release)]
 
 
 def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generator) -> Release:
     """What a secure sum would publish over these tables' holders, all of whom stay.
 
-    Noise is from `rng`; there are no masks and no ledger.
+    Noise is from `rng`; there are no masks and no ledger. Of several visits it is all of them.
     """
-    parts = [statistics_of(study, batches_of(study, table)) for table in tables]
-    mechanism = study.summed(len(parts))
-    total = sum(parts[1:], parts[0])
-    return Release.of(
-        study,
-        mechanism,
-        noisy_steps(total, mechanism, seeded(rng)),
-        total.n,
-        holder=f"secure sum of {len(parts)} holders",
-        drawn_by=SEEDED,
-        simulated=True,
-        survivors=len(parts),
-    )
+
+    def read(sitting: Sitting) -> Sums | Statistics:
+        tally = sum_tally(sitting)
+        numbers = [tally.to_numbers(total_of(tally, study, table)) for table in tables]
+        added = [sum(each) for each in zip(*numbers, strict=True)]
+        total: Sums | Statistics = tally.from_numbers(study, added)
+        return total
+
+    return talk_in_sum(study, len(tables), read, seeded(rng))
+
+
+def talk_in_sum(
+    study: Study, holders: int, read: Callable[[Sitting], Sums | Statistics], sampler: Sampler
+) -> Release:
+    """The last message of a secure sum, of which `read` tells what all rows add up to."""
+    message: Message | None = None
+    while True:
+        sitting = Sitting(study)
+        if message is not None:
+            sitting = Sitting(study, next_question(study, [message]), SIMULATED_SESSION)
+        total = read(sitting)
+        vector = shared_steps(total, sitting.mechanism(holders), sampler)
+        if isinstance(total, Statistics) and sitting.states_rows:
+            vector.append(total.n)
+        message = sitting.message(vector, holders, message, drawn_by=SEEDED, simulated=True)
+        if isinstance(message, Release) and sitting.number == study.visit_count:
+            return message
 
 
 def simulate_scales(

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tacit.cli import app
-from tacit.errors import ReleaseError
+from tacit.errors import ReleaseError, TacitError
 
 STUDY = """
 name = "visited"
@@ -104,3 +104,33 @@ def test_a_poisoned_release_is_named_before_anything_is_asked(folder):
     (folder / "north1.json").write_text(json.dumps(document))
     refusal = run("next", "north1.json", "south1.json", "--out", "q.json", fails=True)
     assert "the release of 'north' is implausible: an entry of totals" in refusal
+
+
+def test_a_ledger_that_lost_visits_is_mended_and_answers_none_of_them_again(folder):
+    """The last message tells of every visit before it; each costs what it did."""
+    publish(1)
+    backup = (folder / "north.db").read_bytes()
+    run("next", "north1.json", "south1.json", "--out", "q2.json")
+    publish(2, "--question", "q2.json")
+    spent = run("ledger", "show", "--ledger", "north.db", "--json")
+    (folder / "north.db").write_bytes(backup)
+    mend = ("ledger", "mend", "--ledger", "north.db", "--dataset", "default")
+    assert "1 charges entered, 2 in all" in run(*mend, "north1.json", "north2.json")
+    left = ("epsilon_left", "epsilon_spent")
+    (before,), (after,) = map(
+        json.loads, (spent, run("ledger", "show", "--ledger", "north.db", "--json"))
+    )
+    assert [before[name] for name in left] == [after[name] for name in left]
+    (folder / "north.db").unlink()
+    (folder / "north.db.witness").unlink(missing_ok=True)
+    run("ledger", "limit", "--ledger", "north.db", "--epsilon", "3", "--delta", "1e-6")
+    assert "2 charges entered" in run(*mend, "--accept-loss", "north2.json")
+    again = CliRunner().invoke(
+        app,
+        [
+            *("publish", "study.toml", "north.csv", "--holder", "north", "--anyway"),
+            *("--ledger", "north.db", "--question", "q2.json", "--out", "again.json"),
+        ],
+    )
+    assert isinstance(again.exception, TacitError)
+    assert not (folder / "again.json").exists()

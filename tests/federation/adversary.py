@@ -13,11 +13,14 @@ from functools import cache
 from sites import changed
 from symbols import LOW, Knowledge, Symbols
 
-from tacit.errors import TableError, TacitError
+from tacit.errors import LedgerError, TableError, TacitError
 from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.statements import digest, keys_statement, route
 from tacit.federation.wire import Step
+from tacit.holder.charge import Purpose
+from tacit.holder.share import share_charge
 from tacit.release.attestation import stay_statement
+from tacit.visits.sitting import Sitting
 
 SESSION = "aa" * 16
 MOST_WRITES = 4
@@ -42,6 +45,10 @@ class Case:
     kind: type = Holder
     faults: tuple = FAULTS
     tricks: tuple = ("low", "twin")
+    visits: int = 1
+    sitting: type = Sitting
+    once: bool = True
+    """Whether the ledger answers a visit once, as it does, and not once in every session."""
 
     @property
     def names(self):
@@ -58,9 +65,15 @@ class Case:
 
 
 @cache
-def study_of(holders, least, colluding):
+def study_of(holders, least, colluding, visits=1):
     keys = {name: f"{name * 43}=" for name in "abcdefgh"[:holders]}
-    return changed(secure_sum={"holders": keys, "least": least, "colluding": colluding})
+    planned = {} if visits == 1 else {"visits": visits, "planned_rows": [1000] * holders}
+    agreed = {"holders": keys, "least": least, "colluding": colluding}
+    return changed(secure_sum=agreed, **planned)
+
+
+def study_in(case):
+    return study_of(case.holders, case.least, case.colluding, case.visits)
 
 
 # One holder: a function from what it remembers and what it is asked to what it remembers then.
@@ -78,7 +91,11 @@ class Memory:
 class Machine:
     """A holder's disk while it answers; power is cut before write number `cut`."""
 
-    def __init__(self, memory, fault):
+    def __init__(self, memory, question, sitting, case):
+        self.sitting = sitting
+        self.once = case.once
+        self.session = question.session
+        fault = question.fault
         self.sessions = dict(memory.sessions)
         self.ledger = dict(memory.ledger)
         self.fault = fault
@@ -102,15 +119,24 @@ class Machine:
     def write(self, session, text):
         self._write(self.sessions, session, text)
 
-    def publish(self, session, seal):
-        """As `publish_share` does: give what is stored, or charge, draw, mask and store."""
-        if self.ledger.get(session):
-            return self.ledger[session]
+    def publish(self, seal):
+        """As `publish_share` does: give what is stored, or charge, draw, mask and store.
+
+        What stands for the noise names the question, too.
+        """
+        charge = share_charge(self.sitting, Purpose("a"), self.session)
+        name = charge.study_hash if self.once else f"{charge.study_hash} {self.session}"
+        if charge.epsilon:
+            name = self.session
+        if self.ledger.get(name):
+            return self.ledger[name]
+        if self.sitting.question is not None and not self.ledger.get(self.sitting.opening):
+            raise LedgerError("the first visit was not paid for")
         if self.fault == AWAY:
             raise TableError("the table is away")
-        self._write(self.ledger, session, "")
-        sealed = seal([len(self.ledger)])
-        self._write(self.ledger, session, sealed)
+        self._write(self.ledger, name, "")
+        sealed = seal([f"{len(self.ledger)} of {Sitting.subject.fget(self.sitting)}"])
+        self._write(self.ledger, name, sealed)
         return sealed
 
 
@@ -122,20 +148,22 @@ class Question:
     round: str
     payload: str
     fault: object = None
+    sitting: object = None
 
 
 @cache
 def answered(case, name, memory, question):
     """What a holder remembers after a question, and its answer; None where there is none."""
-    study = study_of(case.holders, case.least, case.colluding)
-    machine = Machine(memory, question.fault)
+    study = study_in(case)
+    sitting = question.sitting or Sitting(study)
+    machine = Machine(memory, question, sitting, case)
     session = question.session
     holder = case.kind(
         name=name,
         key=study.secure_sum.holders[name],
-        study=study,
+        sitting=sitting,
         store=machine,
-        publish=lambda seal: machine.publish(session, seal),
+        publish=machine.publish,
         arithmetic=Symbols(name, session, bound=getattr(case.kind, "bound", True)),
     )
     try:
@@ -158,10 +186,16 @@ class Adversary:
     session: str = SESSION
     answers: dict = field(default_factory=dict)
     """By (holder, round): the answer's text."""
+    sitting: object = None
+    """What is said to be summed; the first visit's where nothing is said."""
 
     @property
     def study(self):
-        return study_of(self.case.holders, self.case.least, self.case.colluding)
+        return study_in(self.case)
+
+    @property
+    def subject(self):
+        return (self.sitting or Sitting(self.study)).subject
 
     def told(self, name, round_):
         text = self.answers.get((name, round_))
@@ -175,7 +209,7 @@ class Adversary:
         mask = {"fresh": f"public {name} {self.session[:2]} 2", "low": LOW}.get(trick)
         if mask is None:
             mask = self.told(trick.removeprefix("twin "), "keys")["mask"]
-        text = keys_statement(self.study, self.session, name, cipher, mask)
+        text = keys_statement(self.sitting or Sitting(self.study), self.session, name, cipher, mask)
         signature = Symbols.sign(self.study.secure_sum.holders[name], text)
         return {"cipher": cipher, "mask": mask, "signature": signature}
 
@@ -210,7 +244,7 @@ class Adversary:
 
     def unmask_payload(self, sharers, vectors):
         """All signatures that there are, and colluders' on this very statement."""
-        text = stay_statement(self.study.hash, self.session, sharers, vectors)
+        text = stay_statement(self.subject, self.session, sharers, vectors)
         keys = self.study.secure_sum.holders
         signed = {name: Symbols.sign(keys[name], text) for name in self.case.colluders}
         for name in self.case.honest:
@@ -218,8 +252,8 @@ class Adversary:
                 signed[name] = told["signature"]
         return signed
 
-    def knowledge(self):
-        known = Knowledge(self.study.secure_sum.threshold)
+    def knowledge(self, known=None):
+        known = known or Knowledge(self.study.secure_sum.threshold)
         for name in self.case.colluders:
             known.secrets |= {f"secret {name} {self.session[:2]} {k}" for k in (1, 2, 3)}
         for (_name, round_), text in self.answers.items():
@@ -248,3 +282,22 @@ def violation(case, sums):
         if len(weights) < promised:
             return f"{len(weights)} honest shares of noise, and {promised} were promised: {weights}"
     return None
+
+
+def violation_in_visits(case, adversaries):
+    """The same over all sessions of several visits: one sum of one question at each visit.
+
+    Gives how many later visits have a sum, too.
+    """
+    known = Knowledge(study_in(case).secure_sum.threshold)
+    for adversary in adversaries:
+        adversary.knowledge(known)
+    by_visit = {}
+    for weights in known.sums():
+        subjects = {noise.partition(" of ")[2] for _, noise in weights}
+        if len(subjects) > 1:
+            return f"a sum of answers to different questions is unmasked: {weights}", 0
+        visit = min(subjects).split("/")[1]
+        by_visit.setdefault(visit, []).append(weights)
+    reasons = [violation(case, sums) for sums in by_visit.values()]
+    return next((reason for reason in reasons if reason), None), len(set(by_visit) - {"visit-1"})

@@ -20,14 +20,14 @@ class OldHolder:
     bound = False
     """Whether names are part of masks."""
 
-    def __init__(self, *, name, key, study, store, publish, arithmetic):
+    def __init__(self, *, name, key, sitting, store, publish, arithmetic):
         self.name = name
         self.key = key
-        self.study = study
+        self.sitting = sitting
         self.store = store
         self.publish = publish
         self.arithmetic = arithmetic
-        self.agreed = study.secure_sum
+        self.agreed = sitting.study.secure_sum
 
     def answer(self, step):
         text = self.store.read(step.session)
@@ -52,14 +52,14 @@ class OldHolder:
         cipher, mask = (
             self.arithmetic.public_of(session["secrets"][use]) for use in ("cipher", "masking")
         )
-        text = keys_statement(self.study, step.session, self.name, cipher, mask)
+        text = keys_statement(self.sitting, step.session, self.name, cipher, mask)
         return {"cipher": cipher, "mask": mask, "signature": self.arithmetic.sign(self.key, text)}
 
     def _shares(self, session, step, keys):
         known = self.agreed.least <= len(keys) and set(keys) <= set(self.agreed.holders)
         _require(known, "too few keys, or of strangers")
         for name, told in keys.items():
-            own = is_own_key(self.study, step.session, name, told, self.arithmetic.is_signed)
+            own = is_own_key(self.sitting, step.session, name, told, self.arithmetic.is_signed)
             _require(own, "a key that was not signed")
         _require(keys.get(self.name) == json.loads(session["answers"]["keys"]), "not my own keys")
         names = sorted(keys)
@@ -104,13 +104,13 @@ class OldHolder:
         mine = digest(json.loads(session["answers"]["masked"])["vector"])
         _require(vectors[self.name] == mine, "my own vector is not among theirs")
         session["vectors"] = vectors
-        text = stay_statement(self.study.hash, step.session, session["held"], vectors)
+        text = stay_statement(self.sitting.subject, step.session, session["held"], vectors)
         return {"signature": self.arithmetic.sign(self.key, text)}
 
     def _unmask(self, session, step, signatures):
         held = session["held"]
         survivors = session["vectors"]
-        text = stay_statement(self.study.hash, step.session, held, survivors)
+        text = stay_statement(self.sitting.subject, step.session, held, survivors)
         agreeing = [
             name
             for name, signature in signatures.items()

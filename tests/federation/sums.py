@@ -59,7 +59,10 @@ class Wire:
 
     def ask(self, name, round_, payload):
         """A site's answer to a payload's text."""
-        step = Step(study_toml(self.study), self.session, round_, payload)
+        return self.answered(name, Step(study_toml(self.study), self.session, round_, payload))
+
+    def answered(self, name, step):
+        """A site's answer to a step."""
         context = Context(1, 1, {"policy": str(self.sites[name])}, RecordDict(), {})
         return read_answer(app(Message(step_request(step), 1, "query"), context).content)
 

@@ -10,9 +10,10 @@ import pytest
 from adversary import AWAY, FAULTS, Case
 from explorer import LARGE, RANDOM, SMALL, exhaust, label
 from old_sum import OldHolder
-from wander import retried, wander
+from wander import retried, visited, wander
 
 from tacit.federation.secure_sum.holder import Holder
+from tacit.visits.sitting import Sitting
 
 POWER_CUTS = tuple(fault for fault in FAULTS if fault != AWAY)
 
@@ -79,6 +80,54 @@ def test_sums_that_begin_anew_leak_nothing(case):
 @pytest.mark.parametrize("case", [Case(5, 3, 0, 0), Case(5, 4, 1, 1), Case(6, 4, 1, 1)], ids=label)
 def test_many_sums_that_begin_anew_leak_nothing(case):
     assert_begins_anew_well(case, 1000)
+
+
+VISITED = [
+    Case(4, 3, 0, 0, visits=3),
+    Case(4, 3, 1, 1, visits=3),
+    Case(5, 4, 1, 1, visits=3),
+]
+
+
+def assert_visits_well(case, histories):
+    """At each visit one sum of one question, of enough shares, whatever is mixed."""
+    walks = [visited(case, seed, 6 * case.holders) for seed in range(histories)]
+    assert [reason for reason, _ in walks if reason] == []
+    sums = sum(later for _, later in walks)
+    assert sums > histories / 4, "histories in which no later visit comes out show nothing"
+
+
+@pytest.mark.parametrize("case", VISITED, ids=label)
+def test_no_server_learns_more_from_several_visits(case):
+    assert_visits_well(case, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", VISITED, ids=label)
+def test_no_server_learns_more_from_many_histories_of_visits(case):
+    assert_visits_well(case, 1000)
+
+
+class Unbound(Sitting):
+    """A sum whose keys and signatures do not say which visit and question they are for."""
+
+    @property
+    def subject(self):
+        return self.study.hash
+
+
+def test_it_finds_that_the_question_is_bound():
+    """Where it is not, holders who were told different questions add up."""
+    case = Case(4, 3, 0, 0, visits=3, sitting=Unbound)
+    reasons = [visited(case, seed, 24)[0] or "" for seed in range(25)]
+    assert any(reason.startswith("a sum of answers to different questions") for reason in reasons)
+
+
+def test_it_finds_that_a_visit_is_answered_once():
+    """Where every session of a visit is answered, two sums of one visit come out."""
+    case = Case(4, 3, 0, 0, visits=3, once=False)
+    reasons = [visited(case, seed, 24)[0] or "" for seed in range(25)]
+    assert any(reason.startswith("2 different sums are unmasked") for reason in reasons)
 
 
 # The explorer finds what was wrong: each of these fails on today's holder.

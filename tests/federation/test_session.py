@@ -22,6 +22,7 @@ from tacit.federation.wire import Step
 from tacit.holder.ledger import Ledger
 from tacit.holder.share import publish_share
 from tacit.study.toml import study_toml
+from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
 
@@ -172,7 +173,7 @@ def test_after_an_outage_a_holder_masks_for_those_it_was_told_of_first(sites):
 def forged(wire, name, sites, mask):
     """Keys that a colluding holder signs for this session, with a mask key of its choice."""
     cipher = masks.public_of(masks.new_secret())
-    text = keys_statement(wire.study, wire.session, name, cipher, mask)
+    text = keys_statement(Sitting(wire.study), wire.session, name, cipher, mask)
     signature = masks.sign(str(sites[name].with_name("sign.key")), text)
     return {"cipher": cipher, "mask": mask, "signature": signature}
 

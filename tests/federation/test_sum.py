@@ -11,6 +11,8 @@ import json
 import math
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sites import SLOPE, STUDY, changed, charges, make_site, table
 from sums import NAMES, grid_of, sites, summing
@@ -21,11 +23,11 @@ from tacit.errors import FederationError, ReleaseError, StudyError
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
 from tacit.federation.secure_sum import masks
-from tacit.federation.secure_sum.server import Sum, release_of_sum
-from tacit.federation.secure_sum.statements import length_of
+from tacit.federation.secure_sum.server import Sum, message_of_sum
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
 from tacit.federation.server.gather import Inquiry
+from tacit.holder.persons import batches_of
 from tacit.holder.publish import publish
 from tacit.holder.statistics import statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS
@@ -33,6 +35,7 @@ from tacit.release import Release
 from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.toml import study_toml
+from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)
@@ -50,8 +53,11 @@ def exact(study, chosen):
 
 
 def assert_is_sum(release, study, chosen):
+    assert_near(release, exact(study, chosen))
+
+
+def assert_near(release, statistics):
     """Every entry within 8 sd of the exact sum: a false alarm in 1e14 runs; masks are larger."""
-    statistics = exact(study, chosen)
     gram = np.ldexp(statistics.gram.astype(float), -36)
     assert release.n == statistics.n
     assert np.all(np.abs(np.diag(release.gram - gram[:-1, :-1])) < 8 * release.noise.xtx_diagonal)
@@ -73,9 +79,38 @@ def dropping(plan):
 # The sum.
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"person": "patient"},
+        {"weight": {"column": "share", "most": 4.0}},
+        {"person": "patient", "weight": {"column": "share", "most": 4.0}},
+    ],
+    ids=["persons", "weights", "both"],
+)
+def test_a_sum_of_persons_and_of_weights_is_that_of_all_holders_together(sites, fields):
+    for path in sites.values():
+        rows = path.with_name("rows.parquet")
+        plain = pq.read_table(rows)
+        count = plain.num_rows
+        patients = pa.array([f"p{k % 60}" for k in range(count)])
+        shares = pa.array(np.linspace(1, 4, count))
+        pq.write_table(
+            plain.append_column("patient", patients).append_column("share", shares), rows
+        )
+    study = summing(sites, **fields)
+    release = Sum(grid_of(sites), Sitting(study), PATIENCE).run()
+    parts = [
+        statistics_of(study, batches_of(study, str(path.with_name("rows.parquet"))))
+        for path in sites.values()
+    ]
+    assert_near(release, sum(parts[1:], parts[0]))
+    assert release.n == (300 if study.person else sum(200 + 10 * k for k in range(5)))
+
+
 def test_all_holders_give_the_sum_and_each_pays_once(sites):
     study = summing(sites)
-    release = Sum(grid_of(sites), study, PATIENCE).run()
+    release = Sum(grid_of(sites), Sitting(study), PATIENCE).run()
     assert_is_sum(release, study, NAMES)
     assert (release.holder, release.survivors, release.simulated) == (
         "secure sum of 5 holders",
@@ -91,7 +126,7 @@ def test_all_holders_give_the_sum_and_each_pays_once(sites):
 @pytest.mark.parametrize("gone_after", [1, 2])
 def test_who_drops_out_before_its_vector_came_is_made_up_for(sites, gone_after):
     study = summing(sites)
-    release = Sum(grid_of(sites, dropping({2: gone_after})), study, PATIENCE).run()
+    release = Sum(grid_of(sites, dropping({2: gone_after})), Sitting(study), PATIENCE).run()
     assert_is_sum(release, study, [name for name in NAMES if name != "birch"])
     assert release.survivors == 4
 
@@ -99,7 +134,7 @@ def test_who_drops_out_before_its_vector_came_is_made_up_for(sites, gone_after):
 @pytest.mark.parametrize("gone_after", [3, 4])
 def test_who_drops_out_after_its_vector_came_is_in_the_sum(sites, gone_after):
     study = summing(sites, least=4, colluding=0)
-    release = Sum(grid_of(sites, dropping({2: gone_after})), study, PATIENCE).run()
+    release = Sum(grid_of(sites, dropping({2: gone_after})), Sitting(study), PATIENCE).run()
     assert_is_sum(release, study, NAMES)
     assert release.survivors == 5
 
@@ -110,7 +145,7 @@ def test_with_too_few_there_is_no_sum(sites):
         FederationError,
         match=r"3 of at least 4 holders came through round 'masked', so there is no sum",
     ):
-        Sum(grid_of(sites, dropping({2: 2, 3: 2})), study, PATIENCE).run()
+        Sum(grid_of(sites, dropping({2: 2, 3: 2})), Sitting(study), PATIENCE).run()
 
 
 def test_a_study_runs_to_its_posterior(sites, tmp_path):
@@ -133,16 +168,16 @@ def test_a_person_approves_a_sum_too(sites):
     study = summing(sites)
     requests = Requests(Policy.load(path).requests)
     with pytest.raises(FederationError, match="waiting for approval"):
-        Sum(grid_of({"ash": path, "birch": sites["birch"]}), study, PATIENCE).run()
+        Sum(grid_of({"ash": path, "birch": sites["birch"]}), Sitting(study), PATIENCE).run()
     requests.decide(requests.find(study.hash), "approved")
-    assert Sum(grid_of(sites), study, PATIENCE).run().survivors == 5
+    assert Sum(grid_of(sites), Sitting(study), PATIENCE).run().survivors == 5
 
 
 def test_every_session_is_paid_and_a_repeated_message_is_not(sites):
     study = summing(sites, epsilon=0.3)
     grid = grid_of(sites)
-    first = Sum(grid, study, PATIENCE).run()
-    second = Sum(grid, study, PATIENCE).run()
+    first = Sum(grid, Sitting(study), PATIENCE).run()
+    second = Sum(grid, Sitting(study), PATIENCE).run()
     assert first.xtx != second.xtx
     assert [len(charges(path)) for path in sites.values()] == [2] * 5
 
@@ -192,7 +227,7 @@ def test_a_shares_noise_has_its_size(sites):
 
 def test_a_sum_states_the_noise_of_those_who_stayed(sites):
     study = summing(sites)
-    release = release_of_sum(study, [0] * length_of(study), 5)
+    release = message_of_sum(Sitting(study), [0] * Sitting(study).length, 5)
     for wrong in ({"survivors": 4}, {"survivors": 3}, {"survivors": 6}, {"epsilon": 0.5}):
         with pytest.raises(ReleaseError):
             Release.from_json(json.dumps(json.loads(release.to_json()) | wrong))
@@ -240,7 +275,7 @@ def test_a_wrong_share_is_noticed(sites):
         return reply
 
     with pytest.raises(FederationError, match=r"what was unmasked is no sum|do not fit together"):
-        Sum(grid_of(sites, lie), summing(sites), PATIENCE).run()
+        Sum(grid_of(sites, lie), Sitting(summing(sites)), PATIENCE).run()
 
 
 # Masks.

@@ -16,6 +16,7 @@ from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience
 from tacit.federation.wire import ROUNDS
 from tacit.holder.ledger import Ledger
+from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
 SILENCE = 0.6
@@ -57,7 +58,7 @@ def paid(sites):
 
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_without_two_of_five_there_is_a_sum_where_three_are_enough(sites, round_):
-    under_way = Sum(Outage(sites, round_), summing(sites, least=3, colluding=0), PATIENCE)
+    under_way = Sum(Outage(sites, round_), Sitting(summing(sites, least=3, colluding=0)), PATIENCE)
     begun = time.monotonic()
     release = under_way.run()
     assert time.monotonic() - begun < 30
@@ -69,14 +70,16 @@ def test_without_two_of_five_there_is_a_sum_where_three_are_enough(sites, round_
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_who_comes_back_in_time_goes_on_where_it_was(sites, round_):
     patient = Patience(deadline=60.0, poll=0.1, pause=0.01, silence=30.0)
-    under_way = Sum(Outage(sites, round_, 0.2), summing(sites), patient)
+    under_way = Sum(Outage(sites, round_, 0.2), Sitting(summing(sites)), patient)
     assert under_way.run().survivors == 5
     assert under_way.missing == {}
     assert [len(charges(path)) for path in sites.values()] == [1] * 5
 
 
 def test_where_four_are_needed_it_is_said_who_was_missing_and_who_paid(sites):
-    under_way = Sum(Outage(sites, "masked"), summing(sites, least=4, colluding=0), PATIENCE)
+    under_way = Sum(
+        Outage(sites, "masked"), Sitting(summing(sites, least=4, colluding=0)), PATIENCE
+    )
     begun = time.monotonic()
     with pytest.raises(FederationError, match="so there is no sum") as failure:
         under_way.run()
@@ -89,7 +92,7 @@ def test_where_four_are_needed_it_is_said_who_was_missing_and_who_paid(sites):
 def test_an_attempt_in_which_no_vector_was_asked_for_is_free_and_begun_anew(sites):
     """The shares never come together; the next session, with everybody back, gives the sum."""
     grid = Outage(sites, "shares", back_after=2 * SILENCE)
-    under_way = Sum(grid, summing(sites, least=4, colluding=0), PATIENCE)
+    under_way = Sum(grid, Sitting(summing(sites, least=4, colluding=0)), PATIENCE)
     first = under_way.session
     assert under_way.run().survivors == 5
     assert under_way.session != first
@@ -98,7 +101,9 @@ def test_an_attempt_in_which_no_vector_was_asked_for_is_free_and_begun_anew(site
 
 def test_who_never_comes_costs_nobody_anything(sites):
     patience = Patience(deadline=2.0, poll=0.1, pause=0.01, silence=SILENCE)
-    under_way = Sum(Outage(sites, "shares"), summing(sites, least=4, colluding=0), patience)
+    under_way = Sum(
+        Outage(sites, "shares"), Sitting(summing(sites, least=4, colluding=0)), patience
+    )
     with pytest.raises(FederationError, match="nobody has paid for it"):
         under_way.run()
     assert paid(sites) == set()
@@ -138,13 +143,13 @@ def test_who_dies_between_charge_and_sending_stays_charged_for_that_session(
     """It cannot know that nothing left; the next session is charged by itself (docs/deploy.md)."""
     study = summing(sites, least=3, colluding=0)
     grid, masked = lost("birch", sites, monkeypatch, step)
-    under_way = Sum(grid, study, PATIENCE)
+    under_way = Sum(grid, Sitting(study), PATIENCE)
     assert under_way.run().survivors == 4
     assert masked
     assert "birch" in under_way.missing
     assert [len(charges(path)) for path in sites.values()] == [1] * 5
     monkeypatch.undo()
-    again = Sum(LocalGrid(grid.nodes), study, PATIENCE)
+    again = Sum(LocalGrid(grid.nodes), Sitting(study), PATIENCE)
     assert again.run().survivors == 5
     assert [len(charges(path)) for path in sites.values()] == [2] * 5
 
@@ -162,6 +167,6 @@ def test_who_dies_at_its_charge_and_is_back_in_time_finishes_the_same_charge(sit
         return dropping(node, reply)
 
     grid._on_reply = once
-    assert Sum(grid, study, patient).run().survivors == 5
+    assert Sum(grid, Sitting(study), patient).run().survivors == 5
     assert masked
     assert [len(charges(path)) for path in sites.values()] == [1] * 5

@@ -13,18 +13,21 @@ from tacit.analyst.collection import collect
 from tacit.cli import app
 from tacit.errors import FederationError, PolicyError, ReleaseError, SignatureError
 from tacit.federation.client.answer import answer
+from tacit.federation.client.described import described
 from tacit.federation.client.policy import Policy
-from tacit.federation.client.requests import Requests
+from tacit.federation.client.requests import Request, Requests
 from tacit.federation.keys import fingerprint
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience
 from tacit.federation.wire import Reason, Step
 from tacit.privacy.gaussian import epsilon_of, mu_of
+from tacit.records import now
 from tacit.release import Release
 from tacit.release.attestation import attesting
 from tacit.release.signature import new_key
 from tacit.study.toml import study_toml
 from tacit.study.words import telling
+from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
 PATIENCE = Patience(deadline=1.0, poll=0.3, pause=0.0)
@@ -197,7 +200,7 @@ def test_the_list_of_requests_names_a_broken_one(tmp_path):
 
 @pytest.fixture
 def release(sites):
-    return Sum(grid_of(sites), summing(sites), PATIENCE).run()
+    return Sum(grid_of(sites), Sitting(summing(sites)), PATIENCE).run()
 
 
 def test_a_sum_is_signed_by_its_holders(release, sites):
@@ -268,3 +271,12 @@ def test_a_server_cannot_claim_another_vector_of_a_holder(sites):
     vectors = wire.until_masked()[2]
     claimed = vectors | {"ash": vectors["elm"]}
     assert wire.say("ash", "agree", {"survivors": digests(claimed)}) == "SUM"
+
+
+def test_who_approves_several_visits_is_told_that_the_server_will_ask_again(tmp_path):
+    study = changed(visits=3, planned_rows=[60, 60])
+    policy = Policy.load(make_site(tmp_path / "north", "north"))
+    request = Request(study_hash=study.hash, study=study_toml(study), asked=now())
+    leaves = described(request, policy).leaves
+    assert leaves.startswith("3 files with noisy sums, one for each visit")
+    assert "whatever the server then asks, once each" in leaves

@@ -4,9 +4,20 @@ import json
 import random
 from dataclasses import dataclass
 
-from adversary import SESSION, Adversary, Memory, Question, answered, violation
+import numpy as np
+from adversary import (
+    SESSION,
+    Adversary,
+    Memory,
+    Question,
+    answered,
+    study_in,
+    violation,
+    violation_in_visits,
+)
 
 from tacit.federation.wire import ROUNDS
+from tacit.release.question import Question as VisitQuestion
 
 
 @dataclass(frozen=True)
@@ -146,15 +157,70 @@ def retried(case, seed, steps):
     return next((reason for reason in reasons if reason), None), sum(map(bool, unmasked)), memories
 
 
-def _honestly(rng, adversary, memories):
-    """One session as the server means it; whether a sum came out."""
+def later(case, visit, bound, kind=None):
+    """A later visit after the first one's session, with a question that its bound tells apart."""
+    study = study_in(case)
+    question = VisitQuestion(
+        study_hash=study.hash,
+        visit=visit,
+        map=np.eye(study.d).tolist(),
+        offset=[0.0] * study.d,
+        radius=1.0,
+        bound=bound,
+    )
+    return (kind or case.sitting)(study, question, SESSION)
+
+
+def visited(case, seed, steps):
+    """All visits of a study, by a server that then does what it likes with their sessions.
+
+    Each visit has one session or two, in which some holders may be told another question. Then any
+    session is asked anything, as any visit with any question: sessions are used again for other
+    visits. Returns a violation, or None, and of how many later visits there were sums.
+    """
+    rng = random.Random(seed)  # noqa: S311 - a test's choices
+    memories = dict.fromkeys(case.honest, Memory())
+    adversaries = [Adversary(case, SESSION, sitting=case.sitting(study_in(case)))]
+    _honestly(rng, adversaries[0], memories, most_lost=0)
+    sittings = [adversaries[0].sitting]
+    sessions = iter(("bb" * 16, "cc" * 16, "dd" * 16, "ee" * 16))
+    for visit in range(2, case.visits + 1):
+        meant = later(case, visit, 1.0)
+        other = later(case, visit, 2.0)
+        sittings += [meant, other]
+        share = rng.choice((0.0, 0.0, 0.3))
+        for _ in range(rng.choice((1, 1, 2))):
+            told = {name: other if rng.random() < share else meant for name in case.honest}
+            adversaries.append(Adversary(case, next(sessions), sitting=meant))
+            _honestly(rng, adversaries[-1], memories, told, most_lost=1)
+    habits = Habits.of(rng, case, surprise=0.2)
+    for _ in range(steps):
+        adversary = rng.choice(adversaries)
+        if rng.random() < 0.5:
+            adversary.sitting = rng.choice(sittings)
+        name, round_ = _whom(rng, adversary, habits)
+        chosen = set(rng.sample(case.names, rng.randint(0, case.holders)))
+        if round_ == "unmask":
+            payload = _random_signatures(rng, adversary, memories[name], habits)
+        else:
+            payload = _random_payload(rng, adversary, (name, round_), habits, chosen)
+        _asked(adversary, memories, name, (round_, payload, rng.choice(case.faults)))
+    return violation_in_visits(case, adversaries)
+
+
+def _honestly(rng, adversary, memories, told=None, most_lost=2):
+    """One session as the server means it, or with what each holder is `told` that is summed.
+
+    Gives whether a sum came out.
+    """
     case = adversary.case
     present = set(case.honest)
     for round_ in ROUNDS:
         came = set(case.colluders)
-        lost = set(rng.sample(case.honest, min(rng.randint(0, 2), len(case.honest))))
+        lost = set(rng.sample(case.honest, min(rng.randint(0, most_lost), len(case.honest))))
         for name in sorted(present):
             fault = rng.choice(case.faults) if name in lost else None
+            adversary.sitting = told[name] if told else adversary.sitting
             payload = _meant(adversary, round_, name, sorted(present | set(case.colluders)))
             answers = [_asked(adversary, memories, name, (round_, payload, fault))]
             if name in lost and rng.random() < 0.5:  # it comes back, and is asked the same again
@@ -188,7 +254,7 @@ def _asked(adversary, memories, name, question):
     """A holder's answer to one question, kept by the adversary."""
     round_, payload, fault = question
     text = json.dumps(payload, sort_keys=True)
-    asked = Question(adversary.session, round_, text, fault)
+    asked = Question(adversary.session, round_, text, fault, adversary.sitting)
     memories[name], answer = answered.__wrapped__(adversary.case, name, memories[name], asked)
     if answer is not None:
         adversary.answers.setdefault((name, round_), answer)

@@ -388,7 +388,7 @@ def test_weights_and_persons_go_together(tmp_path):
     [
         ({"weight": {"column": "age", "most": 4.0}}, "a column of its own"),
         ({"weight": {"column": "w", "most": 4.0}, "intercept": False}, "needs an intercept"),
-        ({"weight": {"column": "w", "most": 0.0}}, "greater than 0"),
+        ({"weight": {"column": "w", "most": 0.0}}, "above 0"),
     ],
 )
 def test_weights_that_cannot_be(fields, sentence):

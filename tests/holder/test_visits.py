@@ -9,6 +9,7 @@ from itertools import pairwise
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tacit import Ledger, Release, Study, fit, publish
@@ -256,3 +257,13 @@ def test_a_release_with_another_visits_noise_is_refused(tmp_path):
 def test_a_study_of_visits_says_what_it_excludes(fields, rule):
     with pytest.raises(StudyError, match=rule):
         study(**fields)
+
+
+def test_a_table_that_can_be_read_once_is_refused_before_it_is_paid(tmp_path):
+    """Later visits would find it empty, and their answers would say that there is no row."""
+    batch = pa.record_batch(rows())
+    reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    ledger = tmp_path / "ledger.db"
+    with pytest.raises(TableError, match="can be read once alone"):
+        publish(study(), reader, holder="h", ledger=ledger)
+    assert not ledger.exists()

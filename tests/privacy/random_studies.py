@@ -16,9 +16,9 @@ FUNCTIONS = ["log", "log2", "log10", "log1p", "sqrt", "exp"]
 KEYS = {name: letter * 43 + "=" for name, letter in zip(("h0", "h1", "h2"), "ABC", strict=True)}
 FORMS = (
     *("table", "averaged", "scales", "sum", "stream", "visits"),
-    *("questions", "persons", "weighted"),
+    *("questions", "persons", "weighted", "summed"),
 )
-VISITED = ("visits", "questions")
+VISITED = ("visits", "questions", "summed")
 TINY = (0.0, -0.0, 5e-324, 1e-300)
 """Entries of a map that are nothing, or as good as that."""
 
@@ -51,16 +51,19 @@ def _document(rng, form):
     }
     if rng.random() < 0.25:
         document["terms"] = _terms(rng, features)
+    numeric = [feature["name"] for feature in features if "range" in feature]
+    if form in {"table", "stream", "sum"} and numeric and rng.random() < 0.25:
+        document["responses"] = ["y", numeric[0]]
     if form == "scales":
         document["scales_share"] = rng.uniform(0.01, 0.9)
     if form in VISITED:
-        document |= {"visits": 2, "planned_rows": [7, 7]}
+        document |= {"visits": 2, "planned_rows": [7] * len(KEYS)}
     if form == "persons" or (form in VISITED and rng.random() < 0.3):
         document |= {"person": "id", "missing_person": _choice(rng, ["refuse", "alone"])}
     if form == "weighted":
         most = 10 ** rng.uniform(-6, 8.9)
         document |= {"weight": {"column": "weight", "most": most}, "intercept": True}
-    if form == "sum":
+    if form in {"sum", "summed"}:
         document["secure_sum"] = {"holders": KEYS, "least": 3, "colluding": int(rng.integers(3))}
     return document
 

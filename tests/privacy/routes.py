@@ -29,10 +29,12 @@ from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import visit_mechanism
 from tacit.visits.first import first_question
+from tacit.visits.sitting import Sitting
 
 Rows = pa.RecordBatch
 Numbers = tuple[np.ndarray, np.ndarray]
 """Released entries, and the stated sd of each."""
+SESSION = "ab" * 16
 PERSON_ROWS = 3
 """Rows of each person of a study of persons; the last may have fewer."""
 
@@ -179,22 +181,33 @@ class OfSums(OfTables):
         """How many shares of noise there are at least."""
         return self.study.secure_sum.covering
 
+    @property
+    def sittings(self) -> tuple[Sitting, ...]:
+        """The sums that are asked for, one after the other."""
+        return (Sitting(self.study),)
+
     def publish(self, rows: Rows, folder: Path) -> Numbers:
         """Publish each holder's share, and add up those that nobody can take out."""
+        sums = [self._summed(sitting, rows, folder) for sitting in self.sittings]
+        values, sds = zip(*sums, strict=True)
+        return np.concatenate(values), np.concatenate(sds)
+
+    def _summed(self, sitting: Sitting, rows: Rows, folder: Path) -> Numbers:
         shares = [
-            self._share(rows if place == 0 else self.tables[0], place, folder)
+            self._share(sitting, rows if place == 0 else self.tables[0], place, folder)
             for place in range(self.honest)
         ]
-        mechanism = self.study.summed(self.honest)
+        mechanism = sitting.mechanism(self.honest)
         sds = mechanism.layout.each(mechanism.noise.by_part())
         steps = np.sum(shares, axis=0)[: len(sds)]
         return np.array([math.ldexp(step, mechanism.lattice) for step in steps]), np.array(sds)
 
-    def _share(self, rows, place, folder):
+    def _share(self, sitting, rows, place, folder):
         holder = list(self.study.secure_sum.holders)[place]
         ledger = Ledger(folder / f"{holder}.db")
-        payment = {"holder": holder, "ledger": ledger, "dataset": "default", "session": "one"}
-        share = publish_share(self.study, rows, json.dumps, **payment)
+        session = SESSION if sitting.question is None else "later"
+        payment = {"holder": holder, "ledger": ledger, "dataset": "default", "session": session}
+        share = publish_share(sitting, rows, json.dumps, **payment)
         return np.array(json.loads(share), dtype=object)
 
     def exact(self, rows: Rows) -> np.ndarray:
@@ -320,6 +333,15 @@ class OfQuestions(OfVisits):
         return hostile_question(study, rng)
 
 
+class OfSummedQuestions(OfSums, OfQuestions):
+    """A secure sum of two visits, the second with a question that is made to do harm."""
+
+    @property
+    def sittings(self) -> tuple[Sitting, ...]:
+        """Both visits; the first pays."""
+        return Sitting(self.study), Sitting(self.study, self.questions[1], SESSION)
+
+
 ROUTES: dict[str, type[Route]] = {
     "table": OfTables,
     "averaged": OfAverages,
@@ -328,6 +350,7 @@ ROUTES: dict[str, type[Route]] = {
     "scales": OfScales,
     "visits": OfVisits,
     "questions": OfQuestions,
+    "summed": OfSummedQuestions,
     "persons": OfTables,
     "weighted": OfTables,
 }

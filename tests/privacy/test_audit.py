@@ -95,7 +95,7 @@ def test_random_studies_are_of_every_kind():
     drawn = [random_study(rng, FORMS[k % len(FORMS)]) for k in range(150)]
     documents = [study.model_dump() for study in drawn]
     fields = ("relation", "intercept", "missing", "terms", "scales_share", "secure_sum")
-    for field in (*fields, "visits", "person", "missing_person", "weight"):
+    for field in (*fields, "visits", "person", "missing_person", "weight", "responses"):
         assert len({repr(document[field]) for document in documents}) > 1, field
     for field in documents[0]["release"]:
         assert len({repr(document["release"][field]) for document in documents}) > 1, field

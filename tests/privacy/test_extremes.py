@@ -12,6 +12,7 @@ import math
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from studies import agreed
@@ -19,6 +20,7 @@ from studies import agreed
 from tacit import publish
 from tacit.errors import StudyError
 from tacit.holder.charge import Purpose
+from tacit.holder.encode import GRID, Encoder
 from tacit.holder.perturb import blank, noisy_steps, perturb
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.privacy.mechanism import LATTICE_BITS, lattice_for
@@ -206,6 +208,19 @@ def test_every_extreme_of_visits_can_be_drawn(visits, budget):
         if has_places(study):
             places = places_mechanism(study, study.budget())
             rehearsal(list(vars(places.noise).values()), places.lattice)
+
+
+@pytest.mark.parametrize("most", [5e-324, 1e-300, 1.0, 1e9])
+def test_no_weight_makes_a_row_longer_than_the_bounds(most):
+    study = agreed(numeric(3), weight={"column": "w", "most": most})
+    weights = [0.0, -1.0, most, 2 * most, 1e308, math.inf, -math.inf, math.nan]
+    columns = {name: [1e300, -1.0] * (len(weights) // 2) for name in study.names}
+    batch = pa.record_batch(columns | {"w": weights})
+    (block,) = Encoder(study).blocks(batch)
+    assert np.isfinite(block).all()
+    assert np.linalg.norm(block[:-1], axis=0).max() <= study.row_radius * GRID
+    assert np.abs(block[-1]).max() <= study.response_bound * GRID
+    assert not block[:, [0, 1, 6, 7]].any(), "no weight, or none above nothing"
 
 
 # The leak that there was.

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.gram import grams
+from tacit.analyst.methods.gram import total_of
 from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.posterior.laws import Mixture, Outcome
 from tacit.analyst.prior import Prior
@@ -38,19 +38,22 @@ def cautions(
     noise: Array | float = float(np.sqrt(np.sum(evidence.gram_sd**2)))
     if evidence.column_sd is not None:
         noise = evidence.column_sd[first:]
-    hidden = _squares(evidence.grams.sum(axis=0), first) < SEEN * noise
-    within = sum(_squares(gram, first) for gram in evidence.grams)
+    hidden = _squares(evidence.grams.sum(axis=0)[None], first)[0] < SEEN * noise
+    within = _squares(evidence.grams, first).sum(axis=0)
     constant = ~hidden & (within < SEEN * noise) & (evidence.holders > 1)
     untold = ~hidden & ~constant & _untold(evidence, prior, outcome)[first:]
     told = [(HIDDEN, hidden), (CONSTANT, constant), (PRIORS, untold)]
     return [text.format(names=_list(names[chosen])) for text, chosen in told if chosen.any()]
 
 
-def _squares(gram: Array, first: int) -> Array:
-    """Sums of squares of columns about their means, as the noisy matrix has them."""
-    squares: Array = np.diag(gram)[first:].copy()
-    if first and gram[0, 0] > 0:
-        squares -= gram[0, 1:] ** 2 / gram[0, 0]
+def _squares(grams: Array, first: int) -> Array:
+    """Sums of squares of columns about their means, as the noisy matrices have them, (J, p)."""
+    squares: Array = np.diagonal(grams, axis1=1, axis2=2)[:, first:].copy()
+    if first:
+        counts = grams[:, 0, :1]
+        squares -= np.divide(
+            grams[:, 0, 1:] ** 2, counts, out=np.zeros_like(squares), where=counts > 0
+        )
     return squares
 
 
@@ -58,7 +61,7 @@ def _untold(evidence: Evidence, prior: Prior, outcome: Outcome) -> NDArray[np.bo
     """Coefficients whose posterior is about as wide as the prior, which shrinks only slopes."""
     if not isinstance(outcome, Mixture) or not prior.by_spread:
         return np.zeros(evidence.d, dtype=bool)
-    expected = np.diag(slopes_of(evidence, grams(evidence), prior).covariance(1.0))
+    expected = np.diag(slopes_of(evidence, total_of(evidence), prior).covariance(1.0))
     untold: NDArray[np.bool_] = np.diag(outcome.covariance()) > UNTOLD**2 * expected
     return untold
 

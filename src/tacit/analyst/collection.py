@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.plausibility import check_plausible, doubt_of, refuse_doubted
+from tacit.analyst.reading import MANY, Filed, read_many
 from tacit.analyst.streams import Batches, Streams
 from tacit.errors import ReleaseError, SignatureError
 from tacit.release import Release
@@ -32,7 +33,7 @@ class Collection:
     """Releases that may be used together; their budgets, and so their noise, may differ."""
 
     study: Study
-    releases: tuple[Release | Batches, ...]
+    releases: tuple[Release | Filed | Batches, ...]
     left_out: tuple[str, ...] = ()  # implausible releases, by holder, and why
 
     @cached_property
@@ -41,7 +42,8 @@ class Collection:
         if self.study.visit_count > 1:
             from tacit.analyst.visited import evidence_of
 
-            return evidence_of(self.study, self.releases)
+            whole = [one for one in self.releases if not isinstance(one, Filed)]  # every one
+            return evidence_of(self.study, whole)
         releases = self.releases
         return Evidence.of(
             self.study,
@@ -68,7 +70,8 @@ class Collection:
         expected = self.study.holders
         if self.study.secure_sum is not None or not expected:
             return ()
-        return tuple(holder for holder in there if holder not in expected)
+        named = set(expected)
+        return tuple(holder for holder in there if holder not in named)
 
     def __repr__(self) -> str:
         holders = [release.holder for release in self.releases]
@@ -92,7 +95,8 @@ def collect(
 ) -> Collection:
     """Collect releases, given as documents, paths or release logs.
 
-    A folder stands for its `.json` files and logs (`.log`).
+    A folder stands for its `.json` and `.json.gz` files and logs (`.log`). A thousand files and
+    more are read by several processes, and their numbers alone are kept.
 
     Signatures are verified where there are any; with `trusted_keys`, as {"north": key} or
     ["north=key"], every release must be signed by its own holder's key. Releases with seeded noise
@@ -101,25 +105,27 @@ def collect(
     """
     if isinstance(sources, (str, Path, Release)):
         sources = [sources]
-    given = [item for source in sources for item in _load(source)]
-    doubts = [doubt_of(_document(item)) for item in given]
+    given = _loaded(sources)
+    doubts = [
+        item.doubt if isinstance(item, Filed) else doubt_of(_document(item)) for item in given
+    ]
     if not without_implausible:
-        refuse_doubted(map(_document, given), doubts)
+        refuse_doubted((_stated(item).holder for item in given), doubts)
     plausible = [item for item, doubt in zip(given, doubts, strict=True) if not doubt]
     streams = Streams()
     for item in plausible:
         if isinstance(item, Entry):
             streams.add(item)
-    releases = [item for item in plausible if isinstance(item, Release)]
-    together: list[Release | Batches] = [*releases, *streams.summed()]
+    releases = [item for item in plausible if not isinstance(item, Entry)]
+    together: list[Release | Filed | Batches] = [*releases, *streams.summed()]
     check_distinct(together)
-    documents = [_document(item) for item in plausible]
+    documents = [_stated(item) for item in plausible]
     check_origin(documents, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
     return Collection(
         study=together[0].study,
         releases=tuple(together),
         left_out=tuple(
-            f"{_document(item).holder}: {doubt}"
+            f"{_stated(item).holder}: {doubt}"
             for item, doubt in zip(given, doubts, strict=True)
             if doubt
         ),
@@ -128,6 +134,10 @@ def collect(
 
 def _document(item: Release | Entry) -> Release:
     return item.release if isinstance(item, Entry) else item
+
+
+def _stated(item: Release | Entry | Filed) -> Release | Filed:
+    return item if isinstance(item, Filed) else _document(item)
 
 
 def check_together(
@@ -142,7 +152,7 @@ def check_together(
     check_origin(releases, allow_simulated=allow_simulated, trusted_keys=trusted_keys)
 
 
-def check_distinct(releases: Sequence[Published | Batches]) -> None:
+def check_distinct(releases: Sequence[Published | Filed | Batches]) -> None:
     """Refuse none at all, several studies, and a holder that is there twice."""
     if not releases:
         raise ReleaseError("a collection needs at least one release")
@@ -152,7 +162,10 @@ def check_distinct(releases: Sequence[Published | Batches]) -> None:
 
 
 def check_origin(
-    releases: Sequence[Published], *, allow_simulated: bool, trusted_keys: TrustedKeys | None
+    releases: Sequence[Published | Filed],
+    *,
+    allow_simulated: bool,
+    trusted_keys: TrustedKeys | None,
 ) -> None:
     """Refuse simulated documents unless they are allowed.
 
@@ -169,33 +182,51 @@ def check_origin(
         _check_keys(releases, keys_by_holder(trusted_keys))
 
 
-def _load(source: str | Path | Release) -> list[Release | Entry]:
+def _loaded(sources: Iterable[str | Path | Release]) -> list[Release | Entry | Filed]:
+    """All releases, in the order in which they are given."""
+    items = [item for source in sources for item in _items(source)]
+    files = [item for item in items if isinstance(item, Path)]
+    if len(files) < MANY:
+        return [one for item in items for one in _read(item)]
+    filed = iter(read_many([path for path in files if not is_log(path)]))
+    loaded: list[Release | Entry | Filed] = []
+    for item in items:
+        if isinstance(item, Path) and not is_log(item):
+            loaded.append(next(filed))
+        else:
+            loaded += _read(item)
+    return loaded
+
+
+def _items(source: str | Path | Release) -> Sequence[Release | Path]:
     if isinstance(source, Release):
         return [source]
     if not isinstance(source, (str, Path)):
         raise ReleaseError(
             f"releases are given as documents, paths or release logs; got {type(source).__name__}"
         )
-    files = release_files(source)
-    return [
-        release
-        for path in files
-        for release in (LogReader(path).entries() if is_log(path) else [Release.load(path)])
-    ]
+    return release_files(source)
+
+
+def _read(item: Release | Path) -> Iterable[Release | Entry]:
+    if isinstance(item, Release):
+        return [item]
+    return LogReader(item).entries() if is_log(item) else [Release.load(item)]
 
 
 def release_files(source: str | Path) -> list[Path]:
-    """The files behind a path; a folder stands for its `.json` files and logs."""
+    """The files behind a path; a folder stands for its `.json` and `.json.gz` files and logs."""
     place = Path(source)
     if not place.is_dir():
         return [place]
+    names = sorted(path.name for path in place.iterdir())
     return [
-        *sorted(place.glob("*.json")),
-        *(path for path in sorted(place.glob("*.log")) if is_log(path)),
+        *(place / name for name in names if name.endswith((".json", ".json.gz"))),
+        *(place / name for name in names if name.endswith(".log") and is_log(place / name)),
     ]
 
 
-def _check_study(releases: Sequence[Published | Batches]) -> None:
+def _check_study(releases: Sequence[Published | Filed | Batches]) -> None:
     first = releases[0]
     for release in releases[1:]:
         if release.relation != first.relation:
@@ -210,7 +241,7 @@ def _check_study(releases: Sequence[Published | Batches]) -> None:
             )
 
 
-def _check_holders(releases: Sequence[Published | Batches]) -> None:
+def _check_holders(releases: Sequence[Published | Filed | Batches]) -> None:
     seen: set[str] = set()
     for release in releases:
         if release.holder in seen:
@@ -220,13 +251,13 @@ def _check_holders(releases: Sequence[Published | Batches]) -> None:
         seen.add(release.holder)
 
 
-def _check_numbers(releases: Sequence[Published | Batches]) -> None:
+def _check_numbers(releases: Sequence[Published | Filed | Batches]) -> None:
     """Noise never repeats: equal numbers under two names are one release, given twice."""
-    seen: dict[object, str] = {}
+    seen: dict[int, str] = {}
     for release in releases:
-        if not isinstance(release, Release):
+        if not isinstance(release, (Release, Filed)):
             continue
-        other = seen.setdefault(release.xtx, release.holder)
+        other = seen.setdefault(hash(release.gram.tobytes()), release.holder)
         if other != release.holder:
             raise ReleaseError(
                 f"the releases of {other!r} and {release.holder!r} hold the same numbers: "
@@ -259,7 +290,7 @@ def _named_key(text: str) -> tuple[str, str]:
     return holder, key
 
 
-def _check_keys(releases: Sequence[Published], trusted: Mapping[str, str]) -> None:
+def _check_keys(releases: Sequence[Published | Filed], trusted: Mapping[str, str]) -> None:
     for release in releases:
         if isinstance(release, Release) and release.study.secure_sum is not None:
             _check_sum(release, trusted)

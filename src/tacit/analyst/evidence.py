@@ -92,7 +92,7 @@ class Evidence:
 
     def only(self, chosen: Sequence[int]) -> "Evidence":
         """The evidence of these holders alone."""
-        places = list(chosen)
+        places = slice(chosen.start, chosen.stop) if isinstance(chosen, range) else list(chosen)
         per_holder: dict[str, Any] = {
             field.name: value[places]
             for field in fields(self)

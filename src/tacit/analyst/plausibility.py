@@ -16,6 +16,7 @@ chance that an honest release breaks any of the bounds `FALSE_ALARM` at most.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +49,12 @@ class Rule(NamedTuple):
     def broken(self) -> str:
         """How it is broken, in words; nothing where it is kept."""
         slack = ROUNDING * max(abs(self.low), abs(self.high))
-        outside = (self.values < self.low - slack) | (self.values > self.high + slack)
-        if not outside.any():
+        low = self.low - slack
+        high = self.high + slack
+        if not self.values.size or (self.values.min() >= low and self.values.max() <= high):
+            return ""
+        outside = (self.values < low) | (self.values > high)
+        if not outside.any():  # what is no number breaks no bound
             return ""
         value = self.values[outside].ravel()[0]
         return f"{self.what} is {value:.4g}, outside {self.low:.4g} to {self.high:.4g}"
@@ -69,15 +74,15 @@ def doubt_of(document: Published) -> str:
 
 def check_plausible(documents: Sequence[Published]) -> None:
     """Refuse a document that cannot be what it says, by its holder's name."""
-    refuse_doubted(documents, map(doubt_of, documents))
+    refuse_doubted((document.holder for document in documents), map(doubt_of, documents))
 
 
-def refuse_doubted(documents: Iterable[Published], doubts: Iterable[str]) -> None:
-    """Refuse the first document that there is a doubt about."""
-    for document, doubt in zip(documents, doubts, strict=True):
+def refuse_doubted(holders: Iterable[str], doubts: Iterable[str]) -> None:
+    """Refuse the document of the first holder that there is a doubt about."""
+    for holder, doubt in zip(holders, doubts, strict=True):
         if doubt:
             raise ReleaseError(
-                f"the release of {document.holder!r} is implausible: {doubt}, which neither rows "
+                f"the release of {holder!r} is implausible: {doubt}, which neither rows "
                 "of its study nor noise explain; ask that holder, or leave the release out "
                 "(without_implausible=True)"
             )
@@ -136,13 +141,19 @@ def _of_entries(release: Release, length: float, moment: float, reach: float) ->
     off_slack = length / 2 + reach * noise.xtx_off_diagonal
     moment_slack = moment + reach * noise.xty
     diagonal = np.diag(release.gram)
-    above = release.gram[np.triu_indices(d, 1)]
+    above = release.gram.ravel()[_above_diagonal(d)]
     yield Rule("a diagonal entry of xtx", diagonal, -slack, length + slack)
     yield Rule("an entry of xtx", above, -off_slack, off_slack)
     yield Rule("an entry of xty", release.moment, -moment_slack, moment_slack)
     trace = np.array([diagonal.sum()])
     wide = math.sqrt(d) * slack
     yield Rule("the trace of xtx", trace, -wide, length + wide)
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(d: int) -> NDArray[np.intp]:
+    """Places above the diagonal of a square matrix, row by row."""
+    return np.flatnonzero(np.triu(np.ones((d, d)), 1))
 
 
 def _of_products(release: Release, square: float, reach: float) -> Rule:

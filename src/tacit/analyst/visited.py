@@ -18,10 +18,10 @@ from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Batches
-from tacit.release.statistics import Release
+from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
-from tacit.visits.pool import Known, Pool, joined
+from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
@@ -41,6 +41,8 @@ class Frame:
     start: Array  # (d,): θ₀
     first: Array  # (d,): the first answer, in the study's columns
     doubt: Array  # (d, d): its covariance, in mapped columns
+    gram: Array  # (d, d): X'X per row, as all visits tell it
+    gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
 
     def prior(self, prior: Prior) -> Prior:
@@ -139,39 +141,53 @@ class Frame:
 @numbers_follow()
 def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence:
     """The evidence of all holders that answered a correction, in its frame."""
-    talks = [release.answers for release in releases if isinstance(release, Release)]
+    given = [release for release in releases if isinstance(release, Release)]
+    talks = [release.answers for release in given]
     check_questions(talks)
-    opening = opening_of(study, talks)
+    opening = opening_of(study, given)
     latest = max(len(talk) for talk in talks)
     start = next(talk[-1].question.start for talk in talks if len(talk) == latest)
     matrix = next(talk[-1].question.matrix for talk in talks if len(talk) == latest)
     if latest == 1:
         matrix = opening.map
         start = opening.theta
-    inverse = np.linalg.inv(matrix)
+    inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
-    known = (
-        _own_share(opening, len(talks)) if np.allclose(turn, np.eye(study.d), atol=1e-3) else None
-    )
+    known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
+    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
     visits = []
     for talk in talks:
         answers = talk[1:]
         if not answers:
             continue
         apart = [inverse @ (start - answer.question.start) for answer in answers]
-        visits.append(joined([Pool.of(answer) for answer in answers], apart, known))
+        visits.append(joined([Pool.of(answer) for answer in answers], apart, shape))
     rows = np.array([each.pool.rows for each in visits])
+    rate = float(rows @ [each.rate for each in visits] / rows.sum())
     frame = Frame(
         map=matrix,
         start=start,
         first=opening.theta,
-        doubt=turn @ _unshared(opening, [each.pool for each in visits]) @ turn.T,
+        doubt=turn @ _unshared(opening, [each.shaped(shape) for each in visits]) @ turn.T,
+        gram=rate * shape.gram,
+        gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
+
+
+def _shape(
+    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+) -> Shape:
+    """What all holders' corrections say together, those of each visit added up."""
+    rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
+    start = rounds[-1][0].question.start
+    pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
+    apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
+    return shape_of(pools, apart, known, intercept=intercept)
 
 
 def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
@@ -193,12 +209,6 @@ def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
     precision = np.clip(told, LEAST_NOISE / values, 1 / values)
     unshared: Array = (vectors / precision) @ vectors.T
     return unshared
-
-
-def _own_share(opening: Opening, holders: int) -> Known:
-    """What one of so many holders may take of the first answer's X'X: all of them share it."""
-    known = opening.stretch.known
-    return replace(known, variance=known.variance * holders)
 
 
 def _evidence(study: Study, pools: list[Pool], frame: Frame) -> Evidence:

@@ -13,7 +13,8 @@ from tacit.errors import LedgerError, ReleaseError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.holder.account import Account
+    from tacit.holder.account import Account, Charge
+    from tacit.holder.ledger import Ledger
     from tacit.release.document import Published
 
 app = typer.Typer(help="See and bound what was spent on each data set.", no_args_is_help=True)
@@ -169,29 +170,45 @@ def mend(
 
     Example: `tacit ledger mend north.json --dataset patients`
     """
-    from tacit.holder.charge import charge_behind
     from tacit.holder.ledger import Ledger, default_path
 
     book = Ledger(ledger or default_path())
     documents = [_document(path) for path in releases]
-    known = {charge.release for account in book.accounts() for charge in account.charges}
-    missing = [each for each in documents if each.to_json() not in known]
+    missing = _missing(documents, book, dataset)
     relations = {each.relation for each in documents}
     if len(relations) > 1:
         raise LedgerError("releases of one data set have one relation: mend each by itself")
-    mark = book.mend(
-        [charge_behind(each, dataset) for each in missing], *relations, accept_loss=accept_loss
-    )
+    mark = book.mend(missing, *relations, accept_loss=accept_loss)
     typer.echo(f"{book.path}: {len(missing)} charges entered, {mark.charges} in all")
 
 
-def _document(path: Path) -> "Published":
-    """A release of either kind."""
-    from tacit.release import Release, ScalesRelease
+def _missing(documents: "list[Published]", book: "Ledger", dataset: str) -> "list[Charge]":
+    """The charges behind these documents that the ledger does not know."""
+    from tacit.holder.charge import charges_behind
 
-    try:
-        return Release.load(path)
-    except ReleaseError as error:
-        if "this is not a release" not in str(error):
-            raise
-        return ScalesRelease.load(path)
+    entered = [charge for account in book.accounts() for charge in account.charges]
+    texts = {charge.release for charge in entered}
+    names = {(charge.dataset, charge.study_hash) for charge in entered}
+    missing = []
+    for document in sorted(documents, key=lambda each: each.created):
+        for charge in charges_behind(document, dataset):
+            name = (charge.dataset, charge.study_hash)
+            visited = document.study.visit_count > 1 and name in names
+            if charge.release not in texts and not visited:
+                missing.append(charge)
+                names.add(name)
+    return missing
+
+
+def _document(path: Path) -> "Published":
+    """A release of any kind."""
+    from tacit.release import Release, ScalesRelease
+    from tacit.release.places import PlacesRelease
+
+    for kind in (Release, ScalesRelease):
+        try:
+            return kind.load(path)
+        except ReleaseError as error:
+            if "this is not a " not in str(error):
+                raise
+    return PlacesRelease.load(path)

@@ -79,6 +79,14 @@ PerPerson = Annotated[
         help="Rows that a person has on average, in a study with a person: so many count as one."
     ),
 ]
+Visits = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=12,
+        help="Forecast so many visits. [default: the study's, or what its rule says]",
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(help="Also draw it, to a .svg or .png file (needs tacit-dp[plots])."),
@@ -98,6 +106,7 @@ def plan(
     rows_per_person: PerPerson = 1.0,
     family: Family = None,
     rate: Rate = None,
+    visits: Visits = None,
     picture: Picture = None,
     *,
     as_json: Json = False,
@@ -108,16 +117,15 @@ def plan(
 
     Example: `tacit plan study.toml --rows 12000,8000,5000 --epsilon 0.5,1,2 --width 0.1`
     """
-    from tacit.plan import Guess, epsilon_for, forecast
+    from tacit.plan import Guess, epsilon_for, forecast, with_visits
     from tacit.study import Study
 
     agreement = Study.load(study)
     holders = _persons(agreement, rows, rows_per_person)
-    if width is not None and not 0 < width < math.inf:
-        raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
+    if visits is not None:
+        agreement = with_visits(agreement, holders, visits)
+    _check_width(width, family)
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
-    if width is not None and family is not None:
-        raise StudyError("--width goes with a straight line: compare budgets by --epsilon instead")
     if r_squared is None:
         r_squared = EXPLAINED if family is None else EXPLAINED_BY_FAMILY
     guess = Guess(r_squared=r_squared, fill=fill, spread=spread, family=family, rate=rate)
@@ -130,6 +138,8 @@ def plan(
         typer.echo(json.dumps(facts))
         return
     typer.echo("\n".join(_guessed(guess, agreement)))
+    if (told := _visits(agreement, forecasts)) is not None:
+        typer.echo(f"visits:  {told}")
     typer.echo()
     typer.echo(_table(forecasts))
     for sentence in _verdicts(forecasts):
@@ -138,6 +148,15 @@ def plan(
         typer.echo(f"\n{_answer(width, needed, spread)}")
     if picture is not None:
         typer.echo(f"\n{picture}: the same as a picture")
+
+
+def _check_width(width: float | None, family: str | None) -> None:
+    if width is None:
+        return
+    if not 0 < width < math.inf:
+        raise StudyError(f"--width must be above 0, such as 0.1; got {width:g}")
+    if family is not None:
+        raise StudyError("--width goes with a straight line: compare budgets by --epsilon instead")
 
 
 def _persons(study: "Study", rows: str | None, rows_per_person: float) -> list[int]:
@@ -176,6 +195,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
         "wide": dict(zip(forecast.names, forecast.wide.tolist(), strict=True)),
         "privacy_share": dict(zip(forecast.names, shares, strict=True)),
         "verdict": forecast.verdict,
+        "visits": forecast.visits,
     }
 
 
@@ -196,6 +216,17 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
         rate = study.response.range[1] / 5 if guess.rate is None else guess.rate
         lines.append(f"         and a {guess.family} response with mean {rate:g}")
     return lines
+
+
+def _visits(study: "Study", forecasts: list["Forecast"]) -> str | None:
+    """How many visits there are, and why; at other budgets there may be others."""
+    from tacit.study.words import visits
+
+    counts = [each.visits for each in forecasts]
+    if len(set(counts)) == 1:
+        return visits(study)
+    pairs = [f"{each.visits} at epsilon = {each.epsilon:g}" for each in forecasts]
+    return ", ".join(pairs)
 
 
 def _table(forecasts: list["Forecast"]) -> str:

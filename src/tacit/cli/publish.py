@@ -1,6 +1,7 @@
 """`tacit publish`: from a table to a release."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -83,6 +84,14 @@ AskedQuestion = Annotated[
     Path | None,
     typer.Option(help="A later visit: the question that `tacit next` made of all releases."),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes that read Parquet, Arrow or several files, of about 300 MB each. "
+        "[default: $TACIT_PROCESSES, or one for each core]",
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Pay for a second release of the same study.")]
 LocalDiagnostics = Annotated[
     bool,
@@ -143,6 +152,7 @@ def publish(
     stage: Stage = "statistics",
     question: AskedQuestion = None,
     sign: options.SigningKey = None,
+    processes: Processes = None,
     *,
     again: Again = False,
     new_dataset: options.NewDataset = False,
@@ -170,6 +180,7 @@ def publish(
 
     In a study of several visits: `--question question2.json` answers the second one, and so on.
     """
+    _set_processes(processes)
     from tacit.holder.encode import Diagnostics
     from tacit.holder.ledger import Ledger, default_path
 
@@ -219,6 +230,16 @@ def publish(
     if diagnostics is not None:
         _show(diagnostics)
     _tell(release, out, book, paying, as_json=as_json)
+
+
+def _set_processes(count: int | None) -> None:
+    """Say how many processes read, each on one core: before linear algebra is loaded here too."""
+    from tacit.holder.processes import ONE_THREAD, VARIABLE
+
+    for name, one in ONE_THREAD.items():
+        os.environ.setdefault(name, one)
+    if count is not None:
+        os.environ[VARIABLE] = str(count)
 
 
 def _published(

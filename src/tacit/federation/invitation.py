@@ -41,7 +41,8 @@ class _Letter(Record):
     def load(cls, path: str | Path) -> Self:
         """Read one; what else a file may hold is refused."""
         try:
-            content = Path(path).read_bytes()
+            with Path(path).open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise FederationError(f"cannot read {str(path)!r}: {error.strerror}") from None
         if len(content) > MOST_BYTES:

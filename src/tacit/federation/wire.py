@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Literal
 
 from tacit.errors import FederationError
-from tacit.release.document import MOST_BYTES
+from tacit.release.texts import MOST_BYTES
 
 try:
     from flwr.app import ConfigRecord, RecordDict
@@ -110,27 +110,39 @@ ROUNDS: tuple[Round, ...] = ("keys", "shares", "masked", "agree", "unmask")
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a secure sum: study, session, and what the others said before (JSON)."""
+    """One round of a secure sum: study, session, and what the others said before (JSON).
+
+    In a later visit of several also its question (JSON), and the session of the first visit.
+    """
 
     study: str
     session: str
     round: Round
     payload: str
+    question: str = ""
+    opening: str = ""
 
 
 def step_request(step: Step) -> RecordDict:
     """A round's request to one holder."""
-    return RecordDict({"step": ConfigRecord({"version": VERSION, **vars(step)})})
+    fields = {name: text for name, text in vars(step).items() if name not in _LATER or text}
+    return RecordDict({"step": ConfigRecord({"version": VERSION, **fields})})
+
+
+_LATER = ("question", "opening")
+"""Fields that a step of a later visit has, and no other."""
 
 
 def read_step(content: RecordDict) -> Step:
     """The round that a request asks for."""
-    fields = _fields(
-        content,
-        "step",
-        {"version": int, "study": str, "session": str, "round": str, "payload": str},
-    )
+    types = {"version": int, "study": str, "session": str, "round": str, "payload": str}
+    record = content.get("step")
+    if isinstance(record, ConfigRecord) and set(_LATER) & set(record):
+        types |= dict.fromkeys(_LATER, str)
+    fields = _fields(content, "step", types)
     study = str(fields["study"])
+    question = str(fields.get("question", ""))
+    opening = str(fields.get("opening", ""))
     session = str(fields["session"])
     name = str(fields["round"])
     payload = str(fields["payload"])
@@ -140,7 +152,18 @@ def read_step(content: RecordDict) -> Step:
         raise FederationError(f"step: a study is at most {MOST_STUDY_BYTES // 2**20} MB long")
     if len(payload) > MOST_BYTES:
         raise FederationError(f"step: a payload is at most {MOST_BYTES // 2**20} MB long")
-    return Step(study=study, session=session, round=name, payload=payload)
+    if len(question.encode(errors="replace")) > MOST_BYTES:
+        raise FederationError(f"step: a question is at most {MOST_BYTES // 2**20} MB long")
+    if bool(question) != (re.fullmatch("[0-9a-f]{32}", opening) is not None):
+        raise FederationError("step: a question goes with the session of the first visit")
+    return Step(
+        study=study,
+        session=session,
+        round=name,
+        payload=payload,
+        question=question,
+        opening=opening,
+    )
 
 
 def record_of(answer: Answer) -> RecordDict:

@@ -1,7 +1,7 @@
 """Charge: what publishing costs, and its order: pay, durably, then make, store and hand out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,9 +11,11 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.ledger_file import canonical_name
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import check_sampler
+from tacit.privacy.places import PlacesMechanism
 from tacit.privacy.scales import ScalesMechanism
 from tacit.privacy.sensitivity import Relation
 from tacit.records import now
+from tacit.release import Release
 from tacit.release.document import Published, Receipt
 from tacit.study import Study
 
@@ -31,7 +33,9 @@ class Purpose:
     delta: float | None = None
 
 
-def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMechanism) -> Charge:
+def charge_of(
+    study: Study, purpose: Purpose, mechanism: Mechanism | PlacesMechanism | ScalesMechanism
+) -> Charge:
     """What a release of the study costs, as the ledger will state it."""
     refuse_stranger(study, purpose.holder)
     return Charge(
@@ -48,8 +52,39 @@ def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | ScalesMecha
     )
 
 
-def charge_behind(release: Published, dataset: str) -> Charge:
-    """The charge that paid for a release, as the release tells it, for a ledger that lost it."""
+def visit_hash(study: Study, number: int) -> str:
+    """How the ledger names a visit: the first by the study's own hash."""
+    return study.hash if number == 1 else f"{study.hash}/visit-{number}"
+
+
+def at_visit(charge: Charge, study: Study, number: int) -> Charge:
+    """The charge of a later visit: entered by its own name, at no further cost."""
+    if number == 1:
+        return charge
+    return replace(
+        charge,
+        study=f"{study.name} (visit {number})",
+        study_hash=visit_hash(study, number),
+        epsilon=0.0,
+        mu=0.0,
+    )
+
+
+def charges_behind(release: Published, dataset: str) -> list[Charge]:
+    """The charges that a release tells of, for a ledger that lost them.
+
+    A message of a later visit was made after all those before: each visit is answered once, so all
+    of them are entered.
+    """
+    whole = _charge_behind(release, dataset)
+    visit = release.visit if isinstance(release, Release) else None
+    if visit is None or len(release.study.planned_rows) == 1:
+        return [whole]
+    return [at_visit(whole, release.study, number) for number in range(1, visit.question.visit + 1)]
+
+
+def _charge_behind(release: Published, dataset: str) -> Charge:
+    """The charge that paid for a release, as the release tells it."""
     stage = " (scales)" if release.kind == "release of scales" else ""
     return Charge(
         id=0,

@@ -41,6 +41,16 @@ class Diagnostics:
     clamped: dict[str, int] = field(default_factory=dict)
     watch: Watch | None = None
 
+    def add(self, more: "Diagnostics") -> None:
+        """Add what was counted of rows that come after these."""
+        self.rows += more.rows
+        self.shrunk += more.shrunk
+        self.incomplete += more.incomplete
+        for column, values in more.clamped.items():
+            self.count_clamped(column, values)
+        if self.watch is not None and more.watch is not None:
+            self.watch.add(more.watch)
+
     def count_clamped(self, column: str, values: int) -> None:
         """Count values of a column that lay outside its range."""
         self.clamped[column] = self.clamped.get(column, 0) + values

@@ -3,15 +3,15 @@
 The second reading then knows, beside each row, how many rows its person has (`ROWS`), and marks one
 row of each person (`ONE`). What is held in between is at most 100 bytes a person: never an id, but
 127 bits made of it by a random function with a new secret key. Two given ids get the same bits with
-probability 2⁻¹²⁷, whatever they are, so no two persons become one (docs/privacy.md, "Persons"). A
-database counts by itself (`Table.by_person`).
+probability 2⁻¹¹³ at most, whatever they are, so no two persons become one (docs/privacy.md,
+"Persons"). A database counts by itself (`Table.by_person`).
 """
 
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -19,22 +19,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
-from tacit.rows.arrow import MOST_LETTERS, holds_whole_ids, ids_of, whole_ids_of
-from tacit.rows.table import ONE, ROWS, Batches, Table, table_of
+from tacit.rows.arrow import MOST_LETTERS, Batches, holds_whole_ids, ids_of, whole_ids_of
+from tacit.rows.table import ONE, ROWS, Table, table_of
 from tacit.study import Study
 
 FEWEST_SLOTS = 2**16
+MANY_SLOTS = 2**20
+"""What comes after the fewest; from there on twice as many."""
 FULL = 2 / 3
-"""Largest share of slots that are taken: beyond it there are twice as many."""
-WORD = 4
-"""Bytes of an id that are multiplied at once."""
-LANES = 4
-"""Sums of which 32 bits each are kept."""
-
-PIECE = 2**13
+"""Largest share of slots that are taken."""
+NUMBERS = 2
+"""Numbers made of an id: its mark and its check."""
+LOWER = 38
+"""Bits in the lower part of a secret number: 2³⁸ times the letters of an id stays below 2⁵³."""
+HALF = 32
+"""Bits of the two counts that share a number."""
+WITHIN: Literal["clip"] = "clip"
+"""All slots are within the table: they need not be looked over first, which takes as long."""
+PIECE = 2**11
 """Ids that are scrambled at once: what is worked on then stays in the processor's cache."""
-HALF = np.uint64(32)
-UPPER = np.uint64(0xFFFF_FFFF_0000_0000)
 
 Bits = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -105,54 +108,77 @@ def repeats(batches: Iterable[pa.RecordBatch], column: str) -> Repeats:
 
 
 class Scrambler:
-    """A random function from ids to two numbers, of 63 and 64 bits; its key is secret."""
+    """A random function from ids to two numbers, of 63 and 64 bits; its key is secret.
+
+    A number is the sum of an id's bytes, each times a secret number of 64 bits that belongs to its
+    place, and of its length times another, modulo 2⁶⁴ (a multilinear function; Lemire and Kaser
+    2014). Two ids differ by some Δ, |Δ| < 2⁸, in one of these places at least; whatever the others
+    add, at most 2⁷ of the 2⁶⁴ numbers for that place make the sums equal: probability 2⁻⁵⁷.
+    """
 
     def __init__(self) -> None:
-        words = MOST_LETTERS // WORD + 2
-        key = np.frombuffer(secrets.token_bytes(8 * LANES * words), np.uint64)
-        self._key = key.reshape(LANES, words)
+        secret = secrets.token_bytes(8 * NUMBERS * (MOST_LETTERS + 1))
+        key = np.frombuffer(secret, np.uint64).reshape(MOST_LETTERS + 1, NUMBERS)
+        self._of_length = key[0]
+        self._upper = (key[1:] >> np.uint64(LOWER)).astype(np.float64)
+        self._lower = (key[1:] & np.uint64(2**LOWER - 1)).astype(np.float64)
 
     def marks(self, ids: pa.Array) -> Bits:
         """The first number of each id; it is odd."""
-        return self._numbers(ids, self._key[:2])[0] | np.uint64(1)
+        marks: Bits = self._numbers(ids, 1)[0]
+        return marks | np.uint64(1)
 
     def marks_and_checks(self, ids: pa.Array) -> tuple[Bits, Bits]:
         """Both numbers of each id."""
-        marks, checks = self._numbers(ids, self._key)
+        marks, checks = self._numbers(ids, NUMBERS)
         return marks | np.uint64(1), checks
 
-    def _numbers(self, ids: pa.Array, lanes: Bits) -> list[Bits]:
-        """Sums of an id's words, each times a secret number, modulo 2⁶⁴, for each lane.
+    def _numbers(self, ids: pa.Array, count: int) -> Bits:
+        """The first so many numbers of each id, those of one kind in a row.
 
-        The upper half of each sum counts (Lemire and Kaser 2014, "Multilinear"); two make a number.
+        The upper and lower parts of the key are multiplied as floats, for speed: their sums are
+        whole numbers below 2⁵³, so exact in any order.
         """
-        words = _words(ids)
-        numbers = [np.empty(len(ids), np.uint64) for _ in lanes[::2]]
+        letters, lengths = _letters_and_lengths(ids)
+        places = letters.shape[1]
+        key = np.hstack([self._upper[:places, :count], self._lower[:places, :count]])
+        numbers = np.empty((count, len(ids)), np.int64)
+        floats = np.empty((PIECE, places))
         for start in range(0, len(ids), PIECE):
-            rows = slice(start, start + PIECE)
-            columns = [column[rows].astype(np.uint64) for column in words]
-            for number, first, second in zip(numbers, lanes[::2], lanes[1::2], strict=True):
-                number[rows] = _sum(first, columns) & UPPER | _sum(second, columns) >> HALF
-        return numbers
+            piece = letters[start : start + PIECE]
+            rows = floats[: len(piece)]
+            rows[:] = piece
+            sums = (rows @ key).astype(np.int64).T
+            place = numbers[:, start : start + PIECE]
+            np.left_shift(sums[:count], LOWER, out=place)
+            place += sums[count:]
+        of_lengths: Bits = self._of_length[:count, None] * lengths
+        return of_lengths + numbers.view(np.uint64)
 
 
-def _words(ids: pa.Array) -> list[NDArray[np.integer[Any]]]:
-    """The words of all ids, first words first: of numbers two, of text its length and letters."""
+def _letters_and_lengths(ids: pa.Array) -> tuple[NDArray[np.uint8], Bits]:
+    """The bytes of all ids, a row for each, zero behind the end of a short one; and their numbers.
+
+    There is one length where all have the same; a whole number has eight bytes.
+    """
     if pa.types.is_integer(ids.type):
-        return [*ids.to_numpy().view(np.uint32).reshape(len(ids), 2).T]
-    lengths = pc.binary_length(ids)
-    count = -(-(pc.max(lengths).as_py() or 1) // WORD)
-    padded = pc.ascii_rpad(ids, width=count * WORD, padding="\0")
-    letters = np.frombuffer(padded.buffers()[2] or bytes(WORD), np.uint32)
-    words = letters[: count * len(ids)].reshape(len(ids), count)
-    return [lengths.to_numpy(zero_copy_only=False), *words.T]
+        return ids.to_numpy().view(np.uint8).reshape(len(ids), 8), np.zeros(1, np.uint64)
+    if not len(ids):
+        return np.zeros((0, 0), np.uint8), np.zeros(1, np.uint64)
+    lengths = np.diff(_offsets(ids)).astype(np.uint64)
+    longest = int(lengths.max())
+    if lengths.min() == longest:
+        lengths = lengths[:1]
+    else:
+        ids = pc.ascii_rpad(ids, width=longest, padding="\0")
+    start = _offsets(ids)[0]
+    letters = np.frombuffer(ids.buffers()[2] or b"", np.uint8)
+    return letters[start : start + longest * len(ids)].reshape(len(ids), longest), lengths
 
 
-def _sum(key: Bits, columns: list[Bits]) -> Bits:
-    total = np.full(len(columns[0]), key[0])
-    for factor, column in zip(key[1:], columns, strict=False):
-        total += factor * column
-    return total
+def _offsets(ids: pa.Array) -> NDArray[np.int32]:
+    """Where the letters of each id begin, and the last one's end."""
+    return np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
 
 
 class Roll:
@@ -188,7 +214,7 @@ class Roll:
         marks, checks = self._scrambler.marks_and_checks(ids.drop_null())
         self._reserve(len(marks))
         slots = self._taken(marks, checks)
-        if np.any(self._checks[slots] != checks):
+        if np.any(self._checks.take(slots, mode=WITHIN) != checks):
             refuse_alike()
         np.add.at(self._rows, slots, 1)
 
@@ -203,7 +229,7 @@ class Roll:
         if self._taken_at_most + more > FULL * slots:
             self._taken_at_most = self.persons
         while self._taken_at_most + more > FULL * slots:
-            slots *= 2
+            slots = max(2 * slots, MANY_SLOTS)
         if slots == len(self._rows):
             return
         taken = np.flatnonzero(self._marks)
@@ -216,32 +242,39 @@ class Roll:
             some = slice(start, start + FEWEST_SLOTS)
             self._rows[self._taken(marks[some], checks[some])] = rows[some]
 
-    def _slots(self, marks: Bits) -> Places:
-        """The slot of each id or, where it has none, the free one at which it is not found."""
+    def _slots(self, marks: Bits) -> tuple[Places, Places]:
+        """The slot of each id, a free one where it has none, and which ids those are."""
         last = len(self._marks) - 1
-        slots = (marks >> np.uint64(64 - last.bit_length())).astype(np.int64)
+        slots = (marks >> np.uint64(64 - last.bit_length())).view(np.int64)
         looking = np.arange(len(slots))
+        new = [looking[:0]]
         at = slots
         wanted = marks
         while len(looking):
-            held = self._marks.take(at)
-            looking = looking[(held != wanted) & (held != 0)]
-            at = (slots[looking] + 1) & last
+            held = self._marks.take(at, mode=WITHIN)
+            unlike = np.flatnonzero(held != wanted)
+            is_taken = held.take(unlike) != 0
+            looking = looking.take(unlike)
+            new.append(looking[~is_taken])
+            looking = looking[is_taken]
+            at = (slots.take(looking) + 1) & last
             slots[looking] = at
-            wanted = marks[looking]
-        return slots
+            wanted = marks.take(looking)
+        return slots, np.concatenate(new)
 
     def _taken(self, marks: Bits, checks: Bits) -> Places:
         """The slot of each id; new ones take theirs, of several that want the same one the last."""
-        slots = self._slots(marks)
-        new = np.flatnonzero(self._marks.take(slots) == 0)
+        slots, new = self._slots(marks)
         while len(new):
-            self._marks[slots[new]] = marks[new]
-            own = new[self._marks[slots[new]] == marks[new]]
-            self._checks[slots[own]] = checks[own]
-            self._taken_at_most += len(own)
-            slots[new] = self._slots(marks[new])
-            new = new[self._marks[slots[new]] == 0]
+            at = slots.take(new)
+            wanted = marks.take(new)
+            self._marks[at] = wanted
+            is_own = self._marks.take(at, mode=WITHIN) == wanted
+            self._checks[at[is_own]] = checks.take(new[is_own])
+            self._taken_at_most += int(np.count_nonzero(is_own))
+            others = new[~is_own]
+            slots[others], still_new = self._slots(marks.take(others))
+            new = others.take(still_new)
         return slots
 
     # The second reading.
@@ -249,7 +282,8 @@ class Roll:
     def begin(self) -> None:
         """All rows are still to come; checks have done their work."""
         self._checks = np.zeros(0, np.uint64)
-        self._left = self._rows.copy()
+        # How many rows a person has, and how many of them are left: side by side, in one number.
+        self._rows += self._rows << HALF
 
     def counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the number of rows of each one's person, and a mark on each person's last.
@@ -257,12 +291,14 @@ class Roll:
         The number is missing where the person is.
         """
         ids = self._ids_of(batch, self._person)
-        slots = self._slots(self._scrambler.marks(ids.drop_null()))
-        np.subtract.at(self._left, slots, 1)
-        left = self._left[slots]
-        if left.min(initial=0) < 0:
+        slots, _ = self._slots(self._scrambler.marks(ids.drop_null()))
+        np.subtract.at(self._rows, slots, 1)
+        both = self._rows.take(slots, mode=WITHIN)
+        counts = both >> HALF
+        left = both & (2**HALF - 1)
+        if np.any(left >= counts):  # one too many borrows from the count
             refuse_changed()
-        rows = pa.array(self._rows.take(slots))
+        rows = pa.array(counts)
         one = pa.array(self._last(slots, left == 0))
         if ids.null_count:
             rows = _spread(rows, ids)
@@ -274,14 +310,14 @@ class Roll:
         last = np.zeros(len(slots), bool)
         places = np.flatnonzero(done)
         at = slots[places]
-        self._left[at] = places
-        last[places[self._left[at] == places]] = True
-        self._left[at] = 0
+        self._rows[at] = places
+        last[places[self._rows[at] == places]] = True
+        self._rows[at] = 0
         return last
 
     def check_whole(self) -> None:
         """Refuse a second reading with fewer rows than the first."""
-        if self._left.any():
+        if self._rows.any():
             refuse_changed()
 
 

@@ -18,9 +18,8 @@ from tacit.holder.encode import Diagnostics, refuse_missing
 from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, secure_noise
-from tacit.release.document import provenance
+from tacit.privacy.places import PlacesMechanism
 from tacit.release.places import PlacesRelease
-from tacit.release.statistics import from_steps
 from tacit.rows.design import Block, Design
 from tacit.study import Study
 from tacit.study.grid import GRID
@@ -38,21 +37,19 @@ def privatise_places(
 ) -> PlacesRelease:
     """Add the mechanism's noise; any `sampler` but the secure one makes it a simulated release."""
     mechanism = places_mechanism(study, study.budget(purpose.epsilon, purpose.delta))
-    columns = len(placed(study)) + 1
-    noise = mechanism.noise
-    sds = [noise.count, *([noise.total] * columns), *([noise.square] * columns)]
-    steps = perturb(sums[1:], sds, mechanism.lattice, sampler or secure_noise)
-    noisy = [from_steps(step, mechanism.lattice) for step in steps]
-    return PlacesRelease(
-        study_hash=study.hash,
-        study=study.resolved(),
+    return PlacesRelease.of(
+        study,
+        mechanism,
+        noisy_places(sums, mechanism, sampler or secure_noise),
         holder=purpose.holder,
-        count=noisy[0],
-        totals=tuple(noisy[1 : columns + 1]),
-        squares=tuple(noisy[columns + 1 :]),
-        noise=noise,
-        **provenance(mechanism, drawn_by(sampler), simulated=sampler is not None),
+        drawn_by=drawn_by(sampler),
+        simulated=sampler is not None,
     )
+
+
+def noisy_places(sums: Sums, mechanism: PlacesMechanism, sampler: Sampler) -> list[int]:
+    """The sums with their noise, in whole lattice steps."""
+    return perturb(sums[1:], mechanism.sds, mechanism.lattice, sampler)
 
 
 def places_of(
@@ -118,4 +115,4 @@ def _from_numbers(_study: Study, numbers: Sequence[int]) -> Sums:
     return list(numbers)
 
 
-PLACES = Tally(places_of, _numbers, _from_numbers)
+PLACES = Tally(places_of, _numbers, _from_numbers, "places")

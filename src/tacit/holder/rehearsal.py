@@ -216,7 +216,7 @@ def _numeric(seen: NumbersSeen, shared: dict[str, Any], readings: tuple[Reading,
         least=seen.least if some else None,
         most=seen.most if some else None,
         counts=tuple(seen.bins[1:-2].tolist()),
-        outside=tuple(seen.outside.most_common(MOST_STRANGERS)),
+        outside=tuple(seen.outside.counts.most_common(MOST_STRANGERS)),
         piles=piles(seen),
         first=Rows(
             missing=numbers_in_files(seen.rows_missing, readings),

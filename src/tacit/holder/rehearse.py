@@ -1,6 +1,6 @@
 """Rehearse: rows are read and looked at, and what was seen becomes the record that stays here."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -44,7 +44,15 @@ def seen_by(
     return rows
 
 
-SEEN = Tally(seen_by, lambda rows: [rows], lambda _study, numbers: numbers[0])
+def _numbers(rows: int) -> list[int]:
+    return [rows]
+
+
+def _from_numbers(_study: Study, numbers: Sequence[int]) -> int:
+    return numbers[0]
+
+
+SEEN = Tally(seen_by, _numbers, _from_numbers, "seen")
 """What a rehearsal adds up: nothing but how many rows there are."""
 
 

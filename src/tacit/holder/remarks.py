@@ -42,14 +42,14 @@ def piles(seen: NumbersSeen) -> tuple[tuple[float, float], ...]:
 
     The smallest or the largest can be one; each with its share.
     """
-    total = seen.sampled.total()
-    if len(seen.sampled) < LEAST_DIFFERENT or total < FEW:
+    total = seen.sampled.counts.total()
+    if len(seen.sampled.counts) < LEAST_DIFFERENT or total < FEW:
         return ()
-    values = sorted(seen.sampled)
+    values = sorted(seen.sampled.counts)
     gap = APART * (seen.high - seen.low)
     ends = [(values[0], values[1]), (values[-1], values[-2])]
     piled = [
-        (value, seen.sampled[value] / total)
+        (value, seen.sampled.counts[value] / total)
         for value, beside in ends
         if seen.low <= value <= seen.high and abs(value - beside) >= gap and _is_code(value)
     ]
@@ -63,10 +63,10 @@ def _is_code(value: float) -> bool:
 
 def looks_like_identifiers(seen: NumbersSeen) -> bool:
     """Whether all values that were looked at are different whole numbers."""
-    values = list(seen.sampled)
+    values = list(seen.sampled.counts)
     return (
         len(values) >= LEAST_IDENTIFIER
-        and seen.sampled.total() == len(values)
+        and seen.sampled.counts.total() == len(values)
         and all(value.is_integer() for value in values)
     )
 

@@ -21,9 +21,8 @@ from tacit.holder.perturb import drawn_by, perturb
 from tacit.holder.stage import Stage
 from tacit.holder.tally import Tally
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
-from tacit.release.document import provenance
+from tacit.release.document import from_steps, provenance
 from tacit.release.scales import Moments, ScalesRelease
-from tacit.release.statistics import from_steps
 from tacit.rows.arrow import numbers_of
 from tacit.rows.design import outside
 from tacit.study import Study
@@ -135,7 +134,7 @@ def _from_numbers(_study: Study, numbers: Sequence[int]) -> list[Sums]:
     return list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
 
 
-SCALES = Tally(moments_of, _numbers, _from_numbers)
+SCALES = Tally(moments_of, _numbers, _from_numbers, "scales")
 
 
 class ScalesStage(Stage[list[Sums], ScalesRelease]):

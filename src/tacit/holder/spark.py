@@ -21,8 +21,9 @@ import pyarrow as pa
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.tally import OnRows, Tally, Total
+from tacit.rows.arrow import Batches
 from tacit.rows.drivers import rewritten
-from tacit.rows.table import ONE, ROWS, Batches
+from tacit.rows.table import ONE, ROWS
 from tacit.study import Study
 
 if TYPE_CHECKING:

@@ -121,4 +121,4 @@ def gram_of(blocks: Iterable[Block], height: int) -> NDArray[Any]:
     return total
 
 
-STATISTICS = Tally(statistics_of, attrgetter("numbers"), Statistics.from_numbers)
+STATISTICS = Tally(statistics_of, attrgetter("numbers"), Statistics.from_numbers, "statistics")

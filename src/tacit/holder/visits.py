@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tacit.errors import LedgerError, StudyError
+from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, refuse_sum
+from tacit.holder.charge import Purpose, at_visit, charge_of, refuse_sum, visit_hash
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import drawn_by, noisy_steps
 from tacit.holder.places import PLACES, Sums, no_places, privatise_places
@@ -20,9 +20,10 @@ from tacit.holder.statistics import STATISTICS, Statistics, statistics_of
 from tacit.holder.tally import Tally, total_of
 from tacit.privacy.noise import Sampler, rehearsal, secure_noise
 from tacit.release import Release
-from tacit.release.places import Places, PlacesRelease
+from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
-from tacit.release.statistics import Answer, Visit
+from tacit.release.statistics import Visit
+from tacit.rows.table import table_of
 from tacit.study import Study
 from tacit.study.visits import has_places, visit_mechanism
 from tacit.visits.ask import next_question
@@ -52,33 +53,42 @@ def answer(
         holder=purpose.holder,
         drawn_by=drawn_by(sampler),
         simulated=sampler is not None,
-        visit=Visit(question=question, places=_places(before), earlier=_answers(before)),
+        visit=Visit.after(before, question),
     )
 
 
-def _places(before: Message | None) -> Places | None:
-    if isinstance(before, PlacesRelease):
-        return before.places
-    return None if before is None or before.visit is None else before.visit.places
-
-
-def _answers(before: Message | None) -> tuple[Answer, ...]:
-    return before.answers if isinstance(before, Release) else ()
+def said(
+    study: Study,
+    total: Sums | Statistics,
+    question: Question | None,
+    *,
+    before: Message | None,
+    purpose: Purpose,
+    sampler: Sampler | None = None,
+) -> Message:
+    """The message of one visit: the answer to a question or, without one, places."""
+    if question is None:
+        return privatise_places(study, _sums(total), purpose, sampler)
+    statistics = _statistics(total)
+    return answer(study, statistics, question, before=before, purpose=purpose, sampler=sampler)
 
 
 def converse(study: Study, read: Read, purpose: Purpose, sampler: Sampler | None = None) -> Release:
     """All visits of a single holder, one after the other; the last message holds them all."""
     message: Message | None = None
-    if has_places(study):
-        message = privatise_places(study, _sums(read(None)), purpose, sampler)
     while True:
-        question = next_question(study, [] if message is None else [message])
-        statistics = _statistics(read(question))
-        message = answer(
-            study, statistics, question, before=message, purpose=purpose, sampler=sampler
-        )
-        if question.visit == study.visit_count:
+        question = None
+        if message is not None or not has_places(study):
+            question = next_question(study, [] if message is None else [message])
+        total = read(question)
+        message = said(study, total, question, before=message, purpose=purpose, sampler=sampler)
+        if isinstance(message, Release) and _is_last(message):
             return message
+
+
+def _is_last(message: Release) -> bool:
+    """Whether nothing is asked after a message."""
+    return message.answers[-1].question.visit == message.study.visit_count
 
 
 def _sums(total: Sums | Statistics) -> Sums:
@@ -95,7 +105,11 @@ def _statistics(total: Sums | Statistics) -> Statistics:
 
 def mapped(question: Question) -> Tally[Statistics]:
     """How rows add up once a question has mapped them."""
-    return replace(STATISTICS, add_up=partial(statistics_of, question=question))
+    return replace(
+        STATISTICS,
+        add_up=partial(statistics_of, question=question),
+        question=question.to_json(),
+    )
 
 
 class VisitStage(Stage[Sums | Statistics, Message]):
@@ -118,13 +132,7 @@ class VisitStage(Stage[Sums | Statistics, Message]):
             raise StudyError(
                 "epsilon and delta must be those of the first visit, which paid for all of them"
             )
-        return replace(
-            charge,
-            study=f"{study.name} (visit {number})",
-            study_hash=visit_hash(study, number),
-            epsilon=0.0,
-            mu=0.0,
-        )
+        return at_visit(charge, study, number)
 
     def limit(self, study: Study) -> tuple[float, float]:
         """The whole study's."""
@@ -132,11 +140,11 @@ class VisitStage(Stage[Sums | Statistics, Message]):
 
     def check(self, study: Study, total: Sums | Statistics) -> None:
         """Refuse no rows, where their number is public."""
-        refuse_no_rows(study, total.n if isinstance(total, Statistics) else total[0])
+        refuse_no_rows(study, _rows_of(total))
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """An answer of no rows."""
-        return self._made(study, _nothing(study, self.question), purpose, rehearsal)
+        return self._made(study, nothing(study, self.question), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """The answer with its noise."""
@@ -145,11 +153,9 @@ class VisitStage(Stage[Sums | Statistics, Message]):
     def _made(
         self, study: Study, total: Sums | Statistics, purpose: Purpose, sampler: Sampler | None
     ) -> Message:
-        if isinstance(total, Statistics) and self.question is not None:
-            return answer(
-                study, total, self.question, before=self.before, purpose=purpose, sampler=sampler
-            )
-        return privatise_places(study, _sums(total), purpose, sampler)
+        return said(
+            study, total, self.question, before=self.before, purpose=purpose, sampler=sampler
+        )
 
 
 class AloneStage(VisitStage):
@@ -162,9 +168,15 @@ class AloneStage(VisitStage):
         super().__init__(question, None)
         self.table = table
 
+    def check(self, study: Study, total: Sums | Statistics) -> None:
+        """Refuse no rows, and rows that are gone once they were read."""
+        super().check(study, total)
+        if _rows_of(total) and not hasattr(self.table, "mapInArrow"):
+            refuse_gone(study, self.table)
+
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """All visits of no rows."""
-        return converse(study, partial(_nothing, study), purpose, rehearsal)
+        return converse(study, partial(nothing, study), purpose, rehearsal)
 
     def privatise(self, study: Study, total: Sums | Statistics, purpose: Purpose) -> Message:
         """Every visit in turn."""
@@ -181,11 +193,6 @@ def whole_charge(study: Study, purpose: Purpose) -> Charge:
     refuse_sum(study)
     budget = study.budget(purpose.epsilon, purpose.delta)
     return charge_of(study, purpose, visit_mechanism(study, study.visit_count, budget))
-
-
-def visit_hash(study: Study, number: int) -> str:
-    """How the ledger names a visit: the first by the study's own hash."""
-    return study.hash if number == 1 else f"{study.hash}/visit-{number}"
 
 
 def stage_of(
@@ -236,5 +243,19 @@ def read_table(study: Study, table: object, question: Question | None) -> Sums |
     return total_of(mapped(question), study, table)
 
 
-def _nothing(study: Study, question: Question | None) -> Sums | Statistics:
+def _rows_of(total: Sums | Statistics) -> int:
+    return total.n if isinstance(total, Statistics) else total[0]
+
+
+def refuse_gone(study: Study, table: object) -> None:
+    """Refuse, before anything is paid, a table that cannot be read a second time."""
+    if next(iter(table_of(table, study).batches()), None) is None:
+        raise TableError(
+            f"the table can be read once alone, and the study's {study.visit_count} visits read "
+            "it again: give a file, a query or a table in memory"
+        )
+
+
+def nothing(study: Study, question: Question | None) -> Sums | Statistics:
+    """What no rows add up to, for a question or for places."""
     return no_places(study) if question is None else Statistics.zero(study.d)

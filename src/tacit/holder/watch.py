@@ -5,8 +5,8 @@ part of a release, of an error or of a log; `rehearsal.py` makes the record of i
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,63 @@ MOST_ROWS_NAMED = 5
 """Rows that are named by number, of each kind."""
 MOST_VALUES = 1000
 """Different values that are counted; the rarest are forgotten beyond that."""
-FREQUENT = 16
-"""Different values of a later batch that are counted: the most frequent."""
+FREQUENT = 64
+"""Different values that are counted once others are known: the most frequent."""
 SAMPLE = 2**11
 """Rows of the first batch, evenly spread, whose values are counted one by one."""
-PICTURED = 2**13
+PICTURED = 2**12
 """Rows of a batch, evenly spread, that a picture is made of."""
 LATER_SAMPLE = 2**7
 """The same of every later batch."""
+WAITING = 2**12
+"""Values that are kept before they are counted, all at once."""
+TOLD = 2**6
+"""Different values that a later piece tells of: a code piles up in every one."""
+
+
+class Piles:
+    """How often values come back: of many different ones, those that do so most."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[float] = Counter()
+        self._waiting: list[NDArray[np.float64]] = []
+        self._size = 0
+
+    @property
+    def counts(self) -> Counter[float]:
+        """Values and how often each was seen."""
+        if self._waiting:
+            self._count(np.concatenate(self._waiting))
+            self._waiting = []
+            self._size = 0
+        return self._counts
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """See some more."""
+        self._waiting.append(values)
+        self._size += len(values)
+        if self._size >= WAITING:
+            _ = self.counts
+
+    def join(self, more: "Piles") -> None:
+        """Add what was seen elsewhere."""
+        _join_counts(self.counts, more.counts)
+
+    def trim(self, most: int) -> None:
+        """Forget all but the most frequent."""
+        if len(self.counts) > most:
+            self._counts = Counter(dict(self._counts.most_common(most)))
+
+    def _count(self, values: NDArray[np.float64]) -> None:
+        distinct, counts = np.unique(values, return_counts=True)
+        # A code piles up again and again: of many values, and once many are known, the top ones do.
+        kept = FREQUENT if self._counts else MOST_VALUES
+        if len(distinct) > kept:
+            most = np.argpartition(counts, -kept)[-kept:]
+            distinct = distinct[most]
+            counts = counts[most]
+        self._counts.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+        _forget_rarest(self._counts)
 
 
 @dataclass
@@ -47,8 +96,8 @@ class NumbersSeen:
     least: float = np.inf
     most: float = -np.inf
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 3, dtype=np.int64))
-    outside: Counter[float] = field(default_factory=Counter)
-    sampled: Counter[float] = field(default_factory=Counter)
+    outside: Piles = field(default_factory=Piles)
+    sampled: Piles = field(default_factory=Piles)
     rows_outside: list[int] = field(default_factory=list)
     rows_unreadable: list[int] = field(default_factory=list)
     rows_missing: list[int] = field(default_factory=list)
@@ -80,8 +129,22 @@ class NumbersSeen:
         )
         step = max(1, len(values) // (SAMPLE if self.rows == 0 else LATER_SAMPLE))
         sample = values[::step]
-        _count(self.sampled, sample[~np.isnan(sample)])
+        self.sampled.add(sample[~np.isnan(sample)])
         self.rows += len(values)
+
+    def join(self, more: "NumbersSeen") -> None:
+        """Add what was seen of rows that come after these."""
+        self.least = min(self.least, more.least)
+        self.most = max(self.most, more.most)
+        for name in ("missing", "unreadable", "below", "above"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.bins += more.bins
+        self.outside.join(more.outside)
+        self.sampled.join(more.sampled)
+        _join_rows(self.rows_outside, more.rows_outside, self.rows)
+        _join_rows(self.rows_unreadable, more.rows_unreadable, self.rows)
+        _join_rows(self.rows_missing, more.rows_missing, self.rows)
+        self.rows += more.rows
 
     def _add_absent(self, absent: NDArray[np.bool_], nulls: NDArray[np.bool_] | None) -> None:
         missing = np.zeros_like(absent) if nulls is None else nulls
@@ -98,7 +161,7 @@ class NumbersSeen:
         self.below += int(np.count_nonzero(below))
         self.above += int(np.count_nonzero(above))
         _note(self.rows_outside, outside, self.rows)
-        _count(self.outside, values[outside])
+        self.outside.add(values[outside])
 
     def _add_bins(
         self, values: NDArray[np.float64], absent: NDArray[np.bool_] | None, *, reaches_end: bool
@@ -151,6 +214,19 @@ class LevelsSeen:
             _forget_rarest(self.strangers)
         self.rows += len(values)
 
+    def join(self, more: "LevelsSeen") -> None:
+        """Add what was seen of rows that come after these."""
+        if not len(self.counts):
+            self.counts = np.zeros(len(self.levels), dtype=np.int64)
+        if len(more.counts):
+            self.counts += more.counts
+        self.missing += more.missing
+        self.unknown += more.unknown
+        _join_counts(self.strangers, more.strangers)
+        _join_rows(self.rows_unknown, more.rows_unknown, self.rows)
+        _join_rows(self.rows_missing, more.rows_missing, self.rows)
+        self.rows += more.rows
+
 
 @dataclass
 class Lengths:
@@ -182,6 +258,32 @@ class Watch:
                 self.numbers[feature.name] = NumbersSeen(*feature.range)
         self.numbers[study.response.name] = NumbersSeen(*study.response.range)
 
+    def trim(self) -> None:
+        """Forget values that hardly come back: others have been told of before."""
+        for seen in self.numbers.values():
+            seen.outside.trim(TOLD)
+            seen.sampled.trim(TOLD)
+
+    def plain(self) -> list[Any]:
+        """All of it in lists and names, for another process."""
+        return [_plain(seen) for seen in self._all()]
+
+    def take(self, plain: list[Any]) -> None:
+        """Become what another process's watch saw."""
+        for seen, fields_of_it in zip(self._all(), plain, strict=True):
+            _take(seen, fields_of_it)
+
+    def _all(self) -> "list[NumbersSeen | LevelsSeen | Lengths]":
+        return [*self.numbers.values(), *self.levels.values(), self.lengths]
+
+    def add(self, more: "Watch") -> None:
+        """Add what was seen of rows that come after these."""
+        for name, numbers in self.numbers.items():
+            numbers.join(more.numbers[name])
+        for name, levels in self.levels.items():
+            levels.join(more.levels[name])
+        self.lengths.bins += more.lengths.bins
+
     @property
     def clamped(self) -> dict[str, int]:
         """How many values of each column lay outside its range."""
@@ -200,6 +302,27 @@ class Watch:
         self.levels[feature.name].add(values, places)
 
 
+def _plain(seen: NumbersSeen | LevelsSeen | Lengths) -> dict[str, Any]:
+    plain = {}
+    for each in fields(seen):
+        value = getattr(seen, each.name)
+        if isinstance(value, (Counter, Piles)):
+            value = list((value.counts if isinstance(value, Piles) else value).items())
+        plain[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return plain
+
+
+def _take(seen: NumbersSeen | LevelsSeen | Lengths, plain: dict[str, Any]) -> None:
+    for name, value in plain.items():
+        before = getattr(seen, name)
+        if isinstance(before, (Counter, Piles)):
+            (before.counts if isinstance(before, Piles) else before).update(dict(value))
+        elif isinstance(before, np.ndarray):
+            setattr(seen, name, np.array(value, dtype=np.int64))
+        elif not isinstance(before, tuple):
+            setattr(seen, name, value)
+
+
 def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:
     """Keep the numbers of the first rows, counted from 1."""
     if len(rows) < MOST_ROWS_NAMED:
@@ -207,21 +330,18 @@ def _note(rows: list[int], where: NDArray[np.bool_], before: int) -> None:
         rows += (first + before + 1).tolist()
 
 
-def _count(counter: Counter[float], values: NDArray[np.float64]) -> None:
-    distinct, counts = np.unique(values, return_counts=True)
-    # A code piles up in every batch: of many values, and once many are known, the top ones do.
-    kept = MOST_VALUES if not counter else FREQUENT
-    if len(distinct) > kept:
-        most = np.argpartition(counts, -kept)[-kept:]
-        distinct = distinct[most]
-        counts = counts[most]
-    for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        counter[value] += count
+def _join_rows(rows: list[int], more: list[int], before: int) -> None:
+    """Keep the numbers of the first rows of both."""
+    rows += [before + row for row in more[: MOST_ROWS_NAMED - len(rows)]]
+
+
+def _join_counts(counter: Counter[Value], more: Counter[Value]) -> None:
+    counter.update(more)
     _forget_rarest(counter)
 
 
 def _forget_rarest(counter: Counter[Value]) -> None:
-    if len(counter) > 2 * MOST_VALUES:
+    if len(counter) > 4 * MOST_VALUES:
         kept = dict(counter.most_common(MOST_VALUES))
         counter.clear()
         counter.update(kept)

@@ -64,6 +64,11 @@ class Mechanism:
     layout: Layout
     lattice: int
 
+    @property
+    def entries(self) -> int:
+        """How many numbers carry noise."""
+        return self.layout.entries
+
 
 @dataclass(frozen=True)
 class Form:
@@ -155,6 +160,11 @@ def mechanism_of(form: Form, multiplier: float, epsilon: float, delta: float) ->
     )
 
 
+def share_of_noise(covering: int) -> float:
+    """Noise of one share over that of the mechanism, which any `covering` shares make up."""
+    return math.sqrt(1 / covering) * (1 + 1e-12)
+
+
 def summed(mechanism: Mechanism, holders: int, covering: int) -> Mechanism:
     """The noise of so many holders' shares, of which any `covering` make up the mechanism's.
 
@@ -162,7 +172,7 @@ def summed(mechanism: Mechanism, holders: int, covering: int) -> Mechanism:
     share, so every sum of shares is a discrete Gaussian up to a factor that the calibration's
     allowance covers (docs/privacy.md, "Secure sum").
     """
-    share = mechanism.noise.times(math.sqrt(1 / covering) * (1 + 1e-12))
+    share = mechanism.noise.times(share_of_noise(covering))
     return replace(
         mechanism, noise=share.times(math.sqrt(holders)), lattice=lattice_under(share.published())
     )

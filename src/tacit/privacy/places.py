@@ -9,10 +9,10 @@ that is the exact L2 sensitivity under both relations. Proof: docs/privacy.md, "
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.privacy.gaussian import mu_of
-from tacit.privacy.mechanism import lattice_under
+from tacit.privacy.mechanism import lattice_under, share_of_noise
 from tacit.privacy.sensitivity import Relation
 from tacit.privacy.visits import visit_multiplier
 from tacit.records import Positive, Record
@@ -28,6 +28,12 @@ class PlacesNoise(Record):
     total: Positive
     square: Positive
 
+    def times(self, factor: float) -> "PlacesNoise":
+        """The same parts with so many times the noise."""
+        return PlacesNoise(
+            count=self.count * factor, total=self.total * factor, square=self.square * factor
+        )
+
 
 @dataclass(frozen=True)
 class PlacesMechanism:
@@ -40,7 +46,28 @@ class PlacesMechanism:
     sensitivity: float
     multiplier: float
     noise: PlacesNoise
+    columns: int
     lattice: int
+
+    @property
+    def entries(self) -> int:
+        """How many numbers carry noise."""
+        return places_entries(self.columns)
+
+    @property
+    def sds(self) -> list[float]:
+        """The noise on each number, in the order in which they are published."""
+        noise = self.noise
+        return [noise.count, *([noise.total] * self.columns), *([noise.square] * self.columns)]
+
+    def summed(self, holders: int, covering: int) -> "PlacesMechanism":
+        """The noise of so many holders' shares, of which any `covering` make up this one."""
+        share = self.noise.times(share_of_noise(covering))
+        return replace(
+            self,
+            noise=share.times(math.sqrt(holders)),
+            lattice=lattice_under(vars(share).values()),
+        )
 
 
 def places_sensitivity(columns: int) -> float:
@@ -75,5 +102,6 @@ def calibrate_places(
         sensitivity=sensitivity,
         multiplier=multiplier,
         noise=noise,
+        columns=columns,
         lattice=lattice_under(vars(noise).values()),
     )

@@ -17,12 +17,8 @@ from tacit.privacy.mechanism import (
 )
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 
-PLACES = 0.1
-"""Share of the first visit, which asks where values lie."""
-FIRST_ANSWER = 0.3
-"""Share of the first answer."""
-THREE = (0.15, 0.37, 0.48)
-"""Shares of three visits: where values lie, a first answer, one correction."""
+PLACES = 0.08
+"""Share of the first visit, which asks where values lie; all others have equal parts."""
 TWO = (0.4, 0.6)
 """Shares of two visits: a first answer in the study's own columns, one correction."""
 LEAST_WITH_PLACES = 3
@@ -41,12 +37,8 @@ def shares_of(visits: int) -> tuple[float, ...]:
         return (1.0,)
     if visits == len(TWO):
         shares: tuple[float, ...] = TWO
-    elif visits == len(THREE):
-        shares = THREE
     else:
-        left = 1 - PLACES - FIRST_ANSWER
-        corrections = visits - 2
-        shares = (PLACES, FIRST_ANSWER, *([left / corrections] * corrections))
+        shares = (PLACES, *([(1 - PLACES) / (visits - 1)] * (visits - 1)))
     return tuple(share * ROUNDING_DOWN for share in shares)
 
 

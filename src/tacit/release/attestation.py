@@ -17,6 +17,7 @@ from tacit.errors import SignatureError
 from tacit.records import Name, Record, must
 
 if TYPE_CHECKING:
+    from tacit.release.places import PlacesRelease
     from tacit.release.statistics import Release
     from tacit.study.form import SecureSum
 
@@ -54,28 +55,63 @@ def statement(*parts: str | Iterable[str]) -> bytes:
 
 
 def stay_statement(
-    study_hash: str, session: str, sharers: Iterable[str], vectors: Mapping[str, str]
+    subject: str, session: str, sharers: Iterable[str], vectors: Mapping[str, str]
 ) -> bytes:
     """What a holder signs of who gave shares, who stayed, and what each of those sent."""
     sent = [f"{digest} {name}" for name, digest in vectors.items()]
-    return statement("tacit sum stay", study_hash, session, sharers, sent)
+    return statement("tacit sum stay", subject, session, sharers, sent)
 
 
-def attesting(release: "Release") -> dict[str, str]:
+def subject_of(study_hash: str, visit: int, opening: str, question: str) -> str:
+    """What holders sign for in a sum of several visits: the study, and which visit and question.
+
+    A later visit names the session of the first one, `opening`, and its question's hash.
+    """
+    return "/".join(part for part in (study_hash, f"visit-{visit}", opening, question) if part)
+
+
+def check_sum(document: "PlacesRelease | Release") -> None:
+    """Refuse a document that says of a secure sum what its study does not."""
+    agreed = document.study.secure_sum
+    survivors = document.survivors
+    must(
+        (survivors is None) == (agreed is None),
+        "survivors must be there exactly in a secure sum",
+    )
+    if document.attestation is not None:
+        document.attestation.check(agreed, survivors)
+    if agreed is None or survivors is None:
+        return
+    must(
+        agreed.least <= survivors <= len(agreed.holders),
+        "survivors must be as many as the study allows",
+    )
+    must(
+        (document.epsilon, document.delta) == (document.study.epsilon, document.study.delta),
+        "epsilon and delta must be the study's in a secure sum",
+    )
+
+
+def attesting(release: "PlacesRelease | Release") -> dict[str, str]:
     """The holders who signed a secure sum, with the keys that the study names for them.
 
-    Raises where a signature does not verify, or fewer signed than unmasking needs. Whether the keys
-    are those of the holders, the reader must know.
+    Of several visits every one must be signed. Raises where a signature does not verify, or fewer
+    signed than unmasking needs. Whether the keys are those of the holders, the reader must know.
     """
+    agreed = release.study.secure_sum
+    signers: dict[str, str] = {}
+    for subject, attestation in release.attested:
+        if agreed is None or attestation is None:
+            raise SignatureError(f"the release of {release.holder!r} is not signed by its holders")
+        signers |= _signing(agreed, subject, attestation)
+    return signers
+
+
+def _signing(agreed: "SecureSum", subject: str, attestation: Attestation) -> dict[str, str]:
+    """Who signed the sum of one sitting."""
     from tacit.release.signature import is_signed  # cryptography is needed for signatures alone
 
-    agreed = release.study.secure_sum
-    attestation = release.attestation
-    if agreed is None or attestation is None:
-        raise SignatureError(f"the release of {release.holder!r} is not signed by its holders")
-    text = stay_statement(
-        release.study_hash, attestation.session, attestation.sharers, attestation.vectors
-    )
+    text = stay_statement(subject, attestation.session, attestation.sharers, attestation.vectors)
     for name, signature in attestation.signatures.items():
         if not is_signed(agreed.holders[name], signature, text):
             raise SignatureError(f"the signature of {name!r} on the secure sum does not verify")

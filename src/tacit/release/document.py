@@ -5,6 +5,7 @@ reading is strict, so a field that is missing, extra, not finite or out of shape
 own sentence.
 """
 
+import gzip
 import hashlib
 import json
 import math
@@ -13,8 +14,9 @@ from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
 
+import numpy as np
 from pydantic import (
     Field,
     StringConstraints,
@@ -23,21 +25,17 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
+from pydantic_core import to_json
 
-from tacit import limits
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
 from tacit.html import facts_table
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Positive, Record, explain, must, now
+from tacit.release.texts import MOST_BYTES, parse, unzipped
 from tacit.study import Study
 
 VERSIONS = (1,)
-MOST_BYTES = limits.RELEASE.letters
-"""Longest document that is read: 512 columns need about 7 MB."""
-
-_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3,}\s*[,\]}]")
-"""Only numbers with such an exponent, or of 300 digits, which every field refuses, are infinite."""
 _LINE = 110
 _ORDER = (
     *("format", "version", "study_hash", "study", "holder"),
@@ -49,9 +47,15 @@ _ORDER = (
 )
 """The fields of all kinds of document, in the order in which they are written."""
 
-_STUDIES: dict[str, Study] = {}
+_STUDIES: dict[bytes, Study] = {}
 """The studies last read, by their text: thousands of releases hold the same one."""
 _MOST_STUDIES = 4
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+_PLAIN = (1e-4, 1e16)
+"""Sizes of numbers that everybody writes in the same way, without an exponent."""
 
 Lattice = Annotated[int, Field(ge=-200, le=100)]
 
@@ -93,6 +97,8 @@ class Published(Record):
     """What a message calls it."""
     optional: ClassVar[tuple[str, ...]] = ("ledger",)
     """Fields that are left out of the document where there is nothing to state."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Fields that are many numbers, and nothing else."""
 
     format: str
     version: int
@@ -119,7 +125,7 @@ class Published(Record):
         """The study, read once for all documents in a row that hold the same one."""
         if not isinstance(given, dict):
             return cast("Study", validate(given))
-        text = json.dumps(given)
+        text = to_json(given)
         if text not in _STUDIES:
             study = validate(given)
             while len(_STUDIES) >= _MOST_STUDIES:
@@ -190,11 +196,17 @@ class Published(Record):
 
     def canonical(self) -> bytes:
         """What is signed: the document without its signature, in canonical JSON."""
-        document = self.document()
-        del document["signature"]
-        return json.dumps(
-            document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        ).encode()
+        apart = {"signature", "study", *self.numbers}
+        fields = self.model_dump(mode="json", exclude=apart)
+        texts = {
+            name: _CANONICAL.encode(value)
+            for name, value in fields.items()
+            if value is not None or name not in self.optional
+        }
+        texts["study"] = self.study.canonical
+        texts |= {name: _numbers(getattr(self, name)) for name in self.numbers}
+        parts = [f'"{name}":{texts[name]}' for name in sorted(texts)]
+        return ("{" + ",".join(parts) + "}").encode()
 
     @cached_property
     def hash(self) -> str:
@@ -235,7 +247,7 @@ class Published(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file."""
+        """Read a file, compressed by gzip or not."""
         try:
             with Path(path).open("rb") as file:
                 text = file.read(MOST_BYTES + 1)
@@ -243,13 +255,26 @@ class Published(Record):
             reason = error.strerror if isinstance(error, OSError) else "not a valid path"
             raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
         try:
-            return cls.from_json(text)
+            return cls.from_json(unzipped(text))
         except ReleaseError as error:
             raise type(error)(f"{path}: {error}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the document; the file appears whole or not at all."""
-        write_whole(path, self.to_json())
+        """Write the document, compressed where its name ends in `.gz`.
+
+        The file appears whole or not at all.
+        """
+        text = self.to_json()
+        compressed = Path(path).suffix == ".gz"
+        write_whole(path, gzip.compress(text.encode(), mtime=0) if compressed else text)
+
+
+def _numbers(values: tuple[object, ...]) -> str:
+    """Numbers in canonical JSON: quickly where they have no exponent, which writers differ in."""
+    sizes = np.abs(np.array(values, dtype=float))
+    low, high = _PLAIN
+    plain = bool(np.all((sizes == 0) | ((sizes >= low) & (sizes < high))))
+    return to_json(values).decode() if plain else _CANONICAL.encode(values)
 
 
 def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[str, Any]:
@@ -263,6 +288,11 @@ def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[
     }
 
 
+def from_steps(steps: int, lattice: int) -> float:
+    """A whole number of lattice steps as a float."""
+    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+
+
 def _agree(stated: float | None, needed: float | None) -> bool:
     """Whether a stated number is the one that is needed, to a reader's rounding."""
     if stated is None or needed is None:
@@ -273,7 +303,7 @@ def _agree(stated: float | None, needed: float | None) -> bool:
 def _check_time(text: str) -> None:
     try:
         is_time = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII))
-        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+        datetime.fromisoformat(text)
     except ValueError:
         is_time = False
     must(is_time, "created must be a time in UTC such as 2026-01-31T09:30:00Z")
@@ -305,41 +335,3 @@ def lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
     else:
         return line
     return f"{begin}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{end}"
-
-
-def parse(text: str | bytes) -> dict[str, Any]:
-    """A JSON object with finite numbers and no field twice."""
-    if len(text) > MOST_BYTES:
-        raise ReleaseError(f"a release is at most {MOST_BYTES // 2**20} MB long")
-    try:
-        text = text if isinstance(text, str) else text.decode()
-        limits.RELEASE.check_json(text)
-        read = _finite if _MAY_OVERFLOW.search(text) else None
-        fields = json.loads(
-            text, parse_constant=_not_finite, parse_float=read, object_pairs_hook=_unique
-        )
-    except limits.LimitError as error:
-        raise ReleaseError(str(error)) from None
-    except (ValueError, RecursionError):
-        raise ReleaseError("the release is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ReleaseError("a release must be a JSON object")
-    return fields
-
-
-def _not_finite(constant: str) -> NoReturn:
-    raise ReleaseError(f"a release holds finite numbers only, not {constant}")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        _not_finite(text[:20])
-    return number
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ReleaseError("a release must not name a field twice")
-    return fields

@@ -15,13 +15,13 @@ from pydantic import FailFast, Field, StringConstraints, model_validator
 from tacit.errors import StudyError
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
 from tacit.records import Number, Record, must
-from tacit.release.attestation import Attestation
-from tacit.release.document import Published, provenance
-from tacit.release.places import Places
+from tacit.release.attestation import Attestation, check_sum, subject_of
+from tacit.release.document import Published, from_steps, provenance
+from tacit.release.places import Places, PlacesRelease, needed_places
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.rules import MOST_COLUMNS
-from tacit.study.visits import MOST_VISITS, has_places, visit_mechanism
+from tacit.study.visits import MOST_VISITS, has_places, summed_visit, visit_mechanism
 
 Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
 Square = Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
@@ -43,6 +43,8 @@ class Answer(Record):
     xty: Vector
     yty: Number
     noise: Noise
+    survivors: Annotated[int, Field(ge=2)] | None = None
+    attestation: Attestation | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -52,7 +54,7 @@ class Answer(Record):
             "xtx and xty must fit the question",
         )
         must(
-            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            self.xtx == tuple(zip(*self.xtx, strict=True)),
             "xtx must be symmetric",
         )
         return self
@@ -65,12 +67,22 @@ class Visit(Record):
     places: Places | None = None
     earlier: Annotated[tuple[Answer, ...], Field(strict=False, max_length=MOST_VISITS)] = ()
 
+    @classmethod
+    def after(cls, before: "PlacesRelease | Release | None", question: Question) -> Self:
+        """The visit that answers a question, after a message of the visit before."""
+        if isinstance(before, PlacesRelease):
+            return cls(question=question, places=before.places)
+        if before is None or before.visit is None:
+            return cls(question=question)
+        return cls(question=question, places=before.visit.places, earlier=before.answers)
+
 
 class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
     optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "visit", "ledger")
+    numbers: ClassVar[tuple[str, ...]] = ("xtx", "xty")
 
     format: Literal["tacit-release"] = "tacit-release"
     version: Literal[1] = 1
@@ -135,7 +147,7 @@ class Release(Published):
         )
         must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
         must(
-            all(self.xtx[i][k] == self.xtx[k][i] for i in range(d) for k in range(i)),
+            self.xtx == tuple(zip(*self.xtx, strict=True)),
             "xtx must be symmetric",
         )
         must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")
@@ -147,12 +159,7 @@ class Release(Published):
             (self.smallest_eigenvalue is not None) == self.study.release.smallest_eigenvalue,
             "smallest_eigenvalue must be there exactly when the study publishes it",
         )
-        must(
-            (self.survivors is None) == (self.study.secure_sum is None),
-            "survivors must be there exactly in a secure sum",
-        )
-        if self.attestation is not None:
-            self.attestation.check(self.study.secure_sum, self.survivors)
+        check_sum(self)
         must(
             (self.n is None) == (self.study.count == "withheld"),
             "n must be there exactly when the study publishes it",
@@ -175,12 +182,17 @@ class Release(Published):
 
     def _needed(self) -> Mechanism:
         """The mechanism that the study and the visit ask for."""
-        if self.study.secure_sum is not None:
-            return self._needed_in_sum()
-        if self.visit is None:
-            return self.study.mechanism(self.epsilon, self.delta)
-        budget = self.study.budget(self.epsilon, self.delta)
-        return visit_mechanism(self.study, self.visit.question.visit, budget)
+        if self.visit is not None:
+            return self._needed_in_visit(self.visit.question.visit, self.survivors)
+        if self.survivors is not None:
+            return self.study.summed(self.survivors)
+        return self.study.mechanism(self.epsilon, self.delta)
+
+    def _needed_in_visit(self, number: int, survivors: int | None) -> Mechanism:
+        """The same of any visit, of one holder or of those who stayed in its sum."""
+        if survivors is not None:
+            return summed_visit(self.study, number, survivors)
+        return visit_mechanism(self.study, number, self.study.budget(self.epsilon, self.delta))
 
     def _check_visits(self) -> None:
         """Every answer is to a question of this study, in order, with the noise of its visit."""
@@ -200,14 +212,47 @@ class Release(Published):
             (self.visit.places is not None) == has_places(self.study),
             "visit.places must be there exactly when the study asks for places",
         )
-        budget = self.study.budget(self.epsilon, self.delta)
-        for answer in answers:
-            needed = visit_mechanism(self.study, answer.question.visit, budget).noise.by_part()
-            stated = answer.noise.by_part()
-            agree = stated.keys() == needed.keys() and all(
-                math.isclose(stated[part], sd, rel_tol=1e-6) for part, sd in needed.items()
+        self._check_earlier(self.visit)
+
+    def _check_earlier(self, visit: Visit) -> None:
+        """Every earlier answer has the noise of its visit, and is a sum where this one is."""
+        said_before: list[Places | Answer] = [*visit.earlier]
+        if visit.places is not None:
+            said_before.append(visit.places)
+        for said in said_before:
+            must(
+                (said.survivors is None) == (self.survivors is None),
+                "visit: survivors must be there exactly in a secure sum",
             )
-            must(agree, "visit.earlier: noise is not that of the study at this epsilon and delta")
+            if said.attestation is not None and said.survivors is not None:
+                said.attestation.check(self.study.secure_sum, said.survivors)
+        if visit.places is not None:
+            needed = needed_places(self.study, self.epsilon, self.delta, visit.places.survivors)
+            _must_agree("visit.places", visit.places.noise, needed.noise)
+        for answer in visit.earlier:
+            noise = self._needed_in_visit(answer.question.visit, answer.survivors).noise
+            _must_agree("visit.earlier", answer.noise, noise)
+
+    @property
+    def attested(self) -> list[tuple[str, Attestation | None]]:
+        """What holders of a secure sum signed for, and what they signed, visit by visit."""
+        if self.visit is None:
+            return [(self.study_hash, self.attestation)]
+        said: list[tuple[int, str, Attestation | None]] = []
+        if self.visit.places is not None:
+            said.append((1, "", self.visit.places.attestation))
+        said += [
+            (answer.question.visit, answer.question.hash, answer.attestation)
+            for answer in self.answers
+        ]
+        first = said[0][2]
+        opening = "" if first is None else first.session
+        return [
+            (subject_of(self.study_hash, 1, "", ""), attestation)
+            if number == 1
+            else (subject_of(self.study_hash, number, opening, question), attestation)
+            for number, question, attestation in said
+        ]
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -221,22 +266,10 @@ class Release(Published):
             xty=self.xty,
             yty=self.yty,
             noise=self.noise,
+            survivors=self.survivors,
+            attestation=self.attestation,
         )
         return (*self.visit.earlier, own)
-
-    def _needed_in_sum(self) -> Mechanism:
-        """The noise of those who stayed in a secure sum; they all spend what the study says."""
-        agreed = self.study.secure_sum
-        survivors = self.survivors or 0
-        must(
-            agreed is not None and agreed.least <= survivors <= len(agreed.holders),
-            "survivors must be as many as the study allows",
-        )
-        must(
-            (self.epsilon, self.delta) == (self.study.epsilon, self.study.delta),
-            "epsilon and delta must be the study's in a secure sum",
-        )
-        return self.study.summed(survivors)
 
     def in_stream(self, stream: str, number: int) -> Self:
         """The release as that batch of a stream; its number is then under the signature."""
@@ -260,9 +293,14 @@ class Release(Published):
         return np.array(self.xty)
 
 
-def from_steps(steps: int, lattice: int) -> float:
-    """A whole number of lattice steps as a float."""
-    return float(steps * 2**lattice) if lattice >= 0 else steps / (1 << -lattice)
+def _must_agree(where: str, stated: Record, needed: Record) -> None:
+    """Refuse noise of an earlier visit that is not what the study asks for."""
+    sds = stated.model_dump()
+    agree = all(
+        math.isclose(sds[part] or 0.0, sd or 0.0, rel_tol=1e-6)
+        for part, sd in needed.model_dump().items()
+    )
+    must(agree, f"{where}: noise is not that of the study at this epsilon and delta")
 
 
 def _symmetric(diagonal: list[float], above: list[float]) -> tuple[tuple[float, ...], ...]:

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tacit.errors import TableError
+from tacit.rows.drivers import reading
 from tacit.rows.names import check_names
-from tacit.rows.table import reading
 from tacit.rows.text import Dialect, is_text, make_text, usual_separator
 from tacit.rows.written import PLAIN, check_header, header_of
 from tacit.study import Study

@@ -1,6 +1,7 @@
 """One column of a record batch as numbers or as names of levels, whatever Arrow type carries it."""
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
+
+Batches = Iterator[pa.RecordBatch]
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -16,9 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 
 from tacit.errors import TableError
+from tacit.rows.arrow import Batches
 from tacit.rows.drivers import rewritten
 from tacit.rows.objects import texts_of
-from tacit.rows.table import BATCH_ROWS, ONE, ROWS, Batches, Table
+from tacit.rows.table import BATCH_ROWS, ONE, ROWS, Table
 from tacit.study import Study
 
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"

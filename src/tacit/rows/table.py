@@ -5,8 +5,7 @@ Errors are rewritten, because those of a reader quote the value it stumbled over
 """
 
 import glob
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,17 @@ from numpy.typing import NDArray
 
 from tacit.errors import TableError
 from tacit.rows import packages, sheets
+from tacit.rows.arrow import Batches
 from tacit.rows.codes import check_codes, without_codes
-from tacit.rows.drivers import rewritten
+from tacit.rows.drivers import guarded, reading
 from tacit.rows.names import check_names
 from tacit.rows.objects import texts_of
+from tacit.rows.pieces import ARROW, MOST_BATCH_ROWS, Files
 from tacit.rows.reading import Reading
-from tacit.rows.text import text_batches
 from tacit.rows.written import PLAIN, Format
 from tacit.study import Study
 
-BATCH_ROWS = 2**16
-READ_BYTES = 2**16
-"""Piece in which a Parquet column is read; else a whole row group, perhaps the file, is held."""
-
-Batches = Iterator[pa.RecordBatch]
+BATCH_ROWS = MOST_BATCH_ROWS
 ROWS = "tacit: rows of this person"
 """Column that says how many rows a row's person has; missing where the person is."""
 ONE = "tacit: one row of each person"
@@ -45,7 +41,8 @@ class Table:
     `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
     the rows lie; without it the holder counts (holder/persons.py).
     `readings` says how each file is written, as far as that is known; `alone` reads one column,
-    the study's or another, by itself.
+    the study's or another, by itself. `files` are those that may be read in pieces. `enough` hears
+    how many rows there were, and raises where they are too few.
     """
 
     batches: Callable[[], Batches]
@@ -53,6 +50,8 @@ class Table:
     by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
     alone: "Callable[[str], Table] | None" = None
+    files: Files | None = None
+    enough: Callable[[int], None] = lambda _rows: None
 
 
 def table_of(
@@ -73,7 +72,8 @@ def table_of(
     names = list(study.table_names if columns is None else columns)
     if paths := paths_of(source):
         files = [file for path in paths for file in files_at(path)]
-        return with_codes(_files(files, names, study, form), study, form.missing)
+        _check_codes(form.missing, study)
+        return _files(files, names, study, form)
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         source = _columns_of(source, names)
     if isinstance(source, Mapping) or _is_pandas(source):
@@ -137,7 +137,7 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
         with reading("the table"):
             reader = pa.RecordBatchReader.from_stream(source)
         check_names(reader.schema.names, names, "the table")
-        for batch in _guarded(reader, "the table"):
+        for batch in guarded(reader, "the table"):
             yield batch.select(names)
 
     with reading("the table"):
@@ -147,7 +147,6 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
 # Files.
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
-ARROW = (".parquet", ".feather", ".arrow")
 SUFFIXES = (*TEXT, *ARROW, *sheets.SUFFIXES, *packages.READERS)
 _IN_FOLDERS = tuple(suffix for suffix in SUFFIXES if not suffix.startswith(".txt"))
 """A text in a folder is as likely a note about the tables: it is read where it is named."""
@@ -182,39 +181,31 @@ def _files(paths: list[Path], names: list[str], study: Study, form: Format) -> T
             raise TableError(
                 f"{path.name!r} is of no known kind: its name must end in {', '.join(SUFFIXES)}"
             )
-    readings: list[Reading] = []
-
-    def batches() -> Batches:
-        readings.clear()
-        for path in paths:
-            readings.append(Reading(path.name, kind_of(path)))
-            yield from _file(path, names, study, form, readings[-1])
-
+    files = Files(tuple(paths), tuple(names), form)
     return Table(
-        batches,
+        lambda: files.batches(study),
         _rows(paths),
-        readings=lambda: tuple(readings),
+        readings=lambda: tuple(files.readings),
         alone=lambda name: _files(paths, [name], study, form),
+        files=files,
     )
 
 
-def kind_of(path: Path) -> str:
-    """What a file is, in a word or two."""
-    suffix = path.suffix.lower()
-    if suffix in packages.READERS:
-        return packages.READERS[suffix][1]
-    if suffix in sheets.SUFFIXES:
-        return "spreadsheet"
-    return "Parquet" if suffix == ".parquet" else "Arrow" if suffix in ARROW else "text"
-
-
 def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
-    """The same table with a holder's own codes for missing values taken out."""
+    """The same rows with a holder's own codes for missing values taken out."""
     if not codes:
         return table
-    check_codes(codes, [level for feature in study.features for level in feature.all_levels])
+    _check_codes(codes, study)
     batches = table.batches
-    return replace(table, batches=lambda: (without_codes(batch, codes) for batch in batches()))
+    return replace(
+        table,
+        batches=lambda: (without_codes(batch, codes) for batch in batches()),
+        files=None,
+    )
+
+
+def _check_codes(codes: Sequence[str], study: Study) -> None:
+    check_codes(codes, [level for feature in study.features for level in feature.all_levels])
 
 
 def _rows(paths: list[Path]) -> int | None:
@@ -226,86 +217,3 @@ def _rows(paths: list[Path]) -> int | None:
         with reading(path.name):
             total += pq.read_metadata(path).num_rows
     return total
-
-
-def _file(path: Path, names: list[str], study: Study, form: Format, report: Reading) -> Batches:
-    suffix = path.suffix.lower()
-    if suffix in ARROW:
-        wanted = [form.in_table(name) for name in names]
-        batches = (_parquet if suffix == ".parquet" else _arrow)(path, wanted)
-        return _counted(batches, dict(zip(wanted, names, strict=True)), report)
-    if suffix in packages.READERS:
-        return _guarded(packages.package_batches(path, names, study, form, report), path.name)
-    if suffix in sheets.SUFFIXES:
-        return _guarded(sheets.sheet_batches(path, names, study, form, report), path.name)
-    return _guarded(text_batches(path, names, study, form, report), path.name)
-
-
-def _counted(batches: Batches, own: Mapping[str, str], report: Reading) -> Batches:
-    for batch in batches:
-        report.given += batch.num_rows
-        yield batch.select(list(own)).rename_columns(list(own.values()))
-
-
-def _parquet(path: Path, names: list[str]) -> Batches:
-    with reading(path.name):
-        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-        check_names(file.schema_arrow.names, names, path.name)
-        reader = file.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False)
-    return _guarded(reader, path.name)
-
-
-def _arrow(path: Path, names: list[str]) -> Batches:
-    with reading(path.name):
-        schema, _ = _open_arrow(path)
-        check_names(schema.names, names, path.name)
-        _, reader = _open_arrow(path, [schema.get_field_index(name) for name in names])
-    return _guarded(map(_validated, reader), path.name)
-
-
-def _open_arrow(path: Path, fields: list[int] | None = None) -> tuple[pa.Schema, Batches]:
-    """Schema and batches of an Arrow file or stream: read, not mapped, so a damaged one raises."""
-    source = pa.OSFile(str(path))
-    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    try:
-        file = pa.ipc.open_file(source, options=options)
-    except pa.ArrowInvalid:
-        source.seek(0)
-        stream = pa.ipc.open_stream(source, options=options)
-        return stream.schema, iter(stream)
-    return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
-
-
-_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-
-
-def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Refuse damaged offsets, which Arrow trusts and would follow out of its buffers."""
-    for column in batch.columns:
-        # Seen as bytes: letters that are none are a value like any other, and no damage.
-        as_bytes = _BYTES.get(column.type)
-        (column if as_bytes is None else column.cast(as_bytes)).validate(full=True)
-    return batch
-
-
-def _guarded(reader: Iterable[pa.RecordBatch], source: str) -> Batches:
-    """The reader's batches, its errors rewritten; those of who consumes them do not pass here."""
-    with reading(source):
-        yield from reader
-
-
-@contextmanager
-def reading(source: str) -> Iterator[None]:
-    """Replace a reader's error, which may quote data, by one that names the place alone."""
-    unreadable = (
-        f"{source} cannot be read as a table: check that it is whole, "
-        "and that each column holds values of one kind"
-    )
-    twice = ("Duplicate column names", f"{source} has two columns of the same name: rename one")
-    with rewritten([twice], unreadable):
-        try:
-            yield
-        except OSError as error:
-            if error.strerror:
-                raise TableError(f"cannot read {source}: {error.strerror}") from None
-            raise

@@ -8,7 +8,6 @@ import codecs
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from tacit.errors import TableError
 from tacit.rows.names import check_names
@@ -44,7 +43,7 @@ class Format:
     header: int | None = None
     missing: tuple[str, ...] = ()
     sheet: str | None = None
-    columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("separator", "thousands"):

@@ -188,13 +188,13 @@ def _check_visits(study: "Study") -> None:
         "visits above 1 exclude scales_share: their first visit asks where values lie",
     )
     must(
-        study.secure_sum is None,
-        "visits above 1 exclude secure_sum, which has one session and one sum: set visits = 1",
-    )
-    must(
         bool(study.planned_rows),
         "visits above 1 need planned_rows: one number for a single holder, whose visits all happen "
         "at once, or one for each of several",
+    )
+    must(
+        study.secure_sum is None or len(study.planned_rows) > 1,
+        "visits above 1 with secure_sum need planned_rows of every holder: a number for each",
     )
     must(
         study.count != "withheld",

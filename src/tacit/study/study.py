@@ -41,7 +41,7 @@ from tacit.study.form import (
 )
 from tacit.study.rules import MOST_COLUMNS, check
 from tacit.study.terms import Product, Term, products_of
-from tacit.study.visits import MOST_VISITS
+from tacit.study.visits import MOST_VISITS, default_visits
 
 INTERCEPT = "(intercept)"
 MOST_HOLDERS = 10_000
@@ -261,10 +261,10 @@ class Study(Record):
             self.release.average,
         )
 
-    @property
+    @cached_property
     def visit_count(self) -> int:
-        """How many questions are put to the same rows."""
-        return 1 if self.visits is None else self.visits
+        """How many questions are put to the same rows: as many as stated, or as suit the plan."""
+        return default_visits(self) if self.visits is None else self.visits
 
     def mechanism(self, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
         """Noise at the study's budget, or at the smaller one a holder chose."""
@@ -365,12 +365,12 @@ class Study(Record):
             del document["release"]["average"]
         if self.secure_sum is None:
             del document["secure_sum"]
+        document["visits"] = self.visit_count
         if not self.planned_rows:
             del document["planned_rows"]
+            del document["visits"]
         if not self.holders:
             del document["holders"]
-        if self.visit_count == 1:
-            del document["visits"]
         if not self.responses:
             del document["responses"]
         if self.person is None:
@@ -385,12 +385,16 @@ class Study(Record):
         return self.from_document(self.document())
 
     @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the document in canonical JSON."""
-        text = json.dumps(
+    def canonical(self) -> str:
+        """The document in canonical JSON."""
+        return json.dumps(
             self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the document in canonical JSON."""
+        return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @classmethod
     def from_document(cls, document: object) -> Self:

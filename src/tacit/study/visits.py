@@ -5,40 +5,67 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import StudyError
 from tacit.privacy.gaussian import mu_of
-from tacit.privacy.mechanism import Form, Mechanism
+from tacit.privacy.mechanism import Form, Mechanism, summed
 from tacit.privacy.places import PlacesMechanism, calibrate_places, places_entries
 from tacit.privacy.visits import LEAST_WITH_PLACES, calibrate_visit, shares_of, visit_form
+from tacit.study.form import MOST_ENTRY
 
 if TYPE_CHECKING:
     from tacit.study.study import Study
 
-MOST_VISITS = 8
+MOST_VISITS = 12
 """Most visits: more would spend the budget on ever smaller steps."""
 MOST_VISITED = 100
 """Most encoded columns of a study of several visits: each message holds all its holder's answers,
 with a map of d² numbers each."""
 MOST_HIDDEN = 0.3
-"""Noise over what planned rows hold, along one of d directions, up to which visits are advised."""
-ADVISED_ALONE = 6
-ADVISED_TOGETHER = 3
-"""Visits that are advised to a single holder, and to several that exchange files."""
+"""Noise over what planned rows hold, along one of d directions, up to which visits are several."""
+DEFAULT_ALONE = 10
+DEFAULT_TOGETHER = 3
+"""Visits of a single holder or of a secure sum, and of several holders that exchange files."""
 Budget = tuple[float, float]
 
 
-def advised(study: "Study") -> int:
-    """How many visits suit the planned rows, ε, d, holders and relation; 1 where they are few.
+def default_visits(study: "Study") -> int:
+    """How many visits a study has that states none: what suits rows, ε, d, holders and relation.
 
-    On public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
+    One where no rows are planned, where they are few, and where further visits are excluded. On
+    public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
     """
-    plain = study.release.average == 1 and study.release.noise == "frobenius"
-    plain = plain and study.weight is None and not study.responses
-    fits = plain and study.secure_sum is None and study.scales_share is None
-    if not (fits and study.planned_rows and study.d <= MOST_VISITED and study.count != "withheld"):
+    if not study.planned_rows or _excludes_visits(study):
         return 1
-    rows = math.hypot(*study.planned_rows)  # J holders' noise adds up in squares
-    if study.d / rows / mu_of(study.epsilon, study.delta) > MOST_HIDDEN:
+    if hidden(study) > MOST_HIDDEN:
         return 1
-    return ADVISED_ALONE if len(study.planned_rows) == 1 else ADVISED_TOGETHER
+    apart = len(study.planned_rows) > 1 and study.secure_sum is None
+    return DEFAULT_TOGETHER if apart else DEFAULT_ALONE
+
+
+def hidden(study: "Study") -> float:
+    """Noise over what planned rows hold, along one of d directions."""
+    noise = study.d / mu_of(study.epsilon, study.delta)
+    if study.secure_sum is None:
+        return noise / math.hypot(*study.planned_rows)  # J holders' noise adds up in squares
+    shares = len(study.secure_sum.holders) / study.secure_sum.covering
+    return noise * math.sqrt(shares) / sum(study.planned_rows)
+
+
+def _excludes_visits(study: "Study") -> bool:
+    """Whether a rule of the study's excludes further visits."""
+    release = study.release
+    return (
+        release.average > 1
+        or release.noise != "frobenius"
+        or release.smallest_eigenvalue
+        or not study.response_square
+        or study.weight is not None
+        or bool(study.responses)
+        or study.scales_share is not None
+        or study.stage_one is not None
+        or study.count == "withheld"
+        or (study.secure_sum is not None and len(study.planned_rows) == 1)
+        or study.d > MOST_VISITED
+        or study.widest > MOST_ENTRY
+    )
 
 
 def has_places(study: "Study") -> bool:
@@ -92,3 +119,21 @@ def places_mechanism(study: "Study", budget: Budget) -> PlacesMechanism:
     share = shares_of(study.visit_count)[0]
     columns = len(placed(study)) + 1
     return calibrate_places(columns, study.relation, share, all_entries(study), budget)
+
+
+def summed_visit(study: "Study", number: int, holders: int) -> Mechanism:
+    """Noise of so many holders' shares of a visit's statistics in a secure sum."""
+    whole = visit_mechanism(study, number, study.budget())
+    return summed(whole, holders, _covering(study))
+
+
+def summed_places(study: "Study", holders: int) -> PlacesMechanism:
+    """Noise of so many holders' shares of places in a secure sum."""
+    return places_mechanism(study, study.budget()).summed(holders, _covering(study))
+
+
+def _covering(study: "Study") -> int:
+    """How many honest shares make up a visit's noise."""
+    if study.secure_sum is None:
+        raise StudyError("the study has no secure_sum: each holder publishes a release of its own")
+    return study.secure_sum.covering

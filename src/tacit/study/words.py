@@ -12,7 +12,7 @@ from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
 from tacit.study.submodel import submodel
-from tacit.study.visits import advised, has_places
+from tacit.study.visits import MOST_HIDDEN, default_visits, has_places, hidden
 
 
 @dataclass(frozen=True)
@@ -104,23 +104,41 @@ def guarantee(study: Study) -> str:
 
 
 def visits(study: Study) -> str | None:
-    """What is asked of the same rows, one question after the other, and how that is paid.
+    """What is asked of the same rows, one question after the other, how that is paid, and why.
 
-    Of one visit only where the planned rows would carry more.
+    Nothing of one visit where no rows are planned.
     """
+    if not study.planned_rows:
+        return None
     if study.visit_count == 1:
-        many = advised(study)
-        advice = f"1; the planned rows, epsilon and columns suit visits = {many}, which tell more"
-        return advice if many > 1 and study.visits is None else None
+        return f"1: the statistics in the study's own columns; {_why_visits(study)}"
     shares = shares_of(study.visit_count)
     asked = ["where values lie"] if has_places(study) else []
     asked += ["a first answer", *["a correction of it"] * (len(shares) - len(asked) - 1)]
     parts = [f"{what} ({share:.0%})" for what, share in zip(asked, shares, strict=True)]
-    alone = "all in one message" if len(study.planned_rows) == 1 else "each a message of its own"
+    alone = "each a message of its own"
+    if study.secure_sum is not None:
+        alone = "each a secure sum of its own"
+    elif len(study.planned_rows) == 1:
+        alone = "all in one message"
     return (
         f"{len(shares)} to the same rows, {alone}, which together spend the budget once: "
-        + ", ".join(parts)
+        f"{', '.join(parts)}; {_why_visits(study)}"
     )
+
+
+def _why_visits(study: Study) -> str:
+    """Where the number of visits comes from."""
+    suited = default_visits(study)
+    share = hidden(study)
+    if study.visit_count != suited:
+        return f"the study says so, and {suited} would suit its planned rows, epsilon and columns"
+    rule = f"of what a direction of the planned rows holds, noise hides {share:.2g}"
+    if suited > 1:
+        return f"{rule}, at most {MOST_HIDDEN:g}, so that several visits tell more than one"
+    if share > MOST_HIDDEN:
+        return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
+    return "its release, weights or responses exclude more"
 
 
 def stages(study: Study) -> str:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import ReleaseError
-from tacit.privacy.visits import shares_of
 from tacit.release.places import PlacesRelease
 from tacit.release.question import LEAST_BOUND, Question, hash_of
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.study.visits import has_places
+from tacit.study.visits import has_places, placed
 from tacit.visits.estimate import (
     UNEXPLAINED,
+    Expected,
     FirstAnswer,
     Stretch,
     first_answer,
@@ -27,25 +27,20 @@ from tacit.visits.estimate import (
     update,
 )
 from tacit.visits.first import (
-    RESPONSE_REACH,
-    SENSITIVITY,
+    MOST_BOUND,
     USUAL_SPREAD,
     first_question,
+    spread_of,
+    usual_squares,
 )
-from tacit.visits.pool import Pool, joined, together
+from tacit.visits.pool import Pool, joined, shape_of, together
+from tacit.visits.reach import residual_reach, row_reach
 from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
 
-RADIUS = 0.3
-"""Radius of stretched rows over √d where noise hides as much as there is."""
-RADIUS_POWER = -0.4
-RADII = (0.7, 20.0)
-REACH = 0.5
-"""Bound of residuals, in standard deviations, where noise hides as much as there is."""
-REACH_POWER = -1 / 3
-REACHES = (0.8, 6.0)
-MOST_BOUND = 2.0
+LEAST_RESIDUAL = 0.3
+"""Smallest sd of residuals that a bound is made for, over that of the response."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +51,7 @@ class Opening:
     pool: Pool
     answer: FirstAnswer
     stretch: Stretch
+    intercept: bool
 
     @property
     def map(self) -> Array:
@@ -86,11 +82,12 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
     visit = latest + has_places(study) + 1
     if visit > study.visit_count:
         raise ReleaseError(f"all {study.visit_count} visits are done: fit the releases")
-    opening = opening_of(study, talks)
+    opening = opening_of(study, releases)
     if latest == 1:
         offset = opening.theta
         matrix = opening.map
-        radius = _radius(study, opening)
+        size = float(np.trace(opening.stretch.known.gram))
+        radius = row_reach(study) * math.sqrt(size)
         residual = opening.answer.residual
     else:
         question = next(talk[-1].question for talk in talks if len(talk) == latest)
@@ -104,7 +101,7 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
         map=tuple(map(tuple, matrix.tolist())),
         offset=tuple(offset.tolist()),
         radius=radius,
-        bound=_bound(study, opening, residual, visit),
+        bound=float(np.clip(residual_reach(study, visit) * residual, LEAST_BOUND, MOST_BOUND)),
     )
 
 
@@ -121,17 +118,37 @@ def check_questions(talks: Sequence[Sequence[Answer]]) -> None:
                 )
 
 
-def opening_of(study: Study, talks: Sequence[Sequence[Answer]]) -> Opening:
+def opening_of(study: Study, releases: Sequence[Release]) -> Opening:
     """The first answer of all holders together."""
-    question = talks[0][0].question
-    pool = together([Pool.of(talk[0]) for talk in talks])
-    response = question.bound / RESPONSE_REACH if has_places(study) else _response(pool)
-    answer = first_answer(pool, response, intercept=study.intercept, known_mean=has_places(study))
+    answers = [release.answers[0] for release in releases]
+    pool = together([Pool.of(answer) for answer in answers])
+    answer = first_answer(pool, _expected(study, releases, pool))
     return Opening(
-        question=question,
+        question=answers[0].question,
         pool=pool,
         answer=answer,
-        stretch=stretch_of(answer, pool.rows, intercept=study.intercept),
+        stretch=stretch_of(answer, intercept=study.intercept),
+        intercept=study.intercept,
+    )
+
+
+def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected:
+    """What was known before the first answer."""
+    told = np.zeros(study.d, dtype=bool)
+    response = _response(pool)
+    doubt = 1.0
+    if has_places(study):
+        told[list(placed(study))] = True
+        visits = [release.visit for release in releases if release.visit is not None]
+        spread = spread_of([visit.places for visit in visits if visit.places is not None])
+        response = float(spread.sds[-1])
+        doubt = spread.doubt
+    return Expected(
+        squares=usual_squares(study),
+        placed=told,
+        response=response,
+        doubt=doubt,
+        intercept=study.intercept,
     )
 
 
@@ -152,33 +169,12 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
         pools.append(together([Pool.of(answer) for answer in there]))
         starts.append(there[0].question.start)
     apart = [inverse @ (starts[-1] - start) for start in starts]
-    pool = joined(pools, apart, opening.stretch.known).pool
-    values, vectors = np.linalg.eigh(pool.gram)
-    gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    known = opening.stretch.known
+    shape = shape_of(pools, apart, known, intercept=opening.intercept)
+    pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
-    residual = UNEXPLAINED * opening.answer.response**2
-    theta, covariance = update(pool, gram, opening.stretch.prior, mean, residual)
-    spread = math.sqrt(residual + float(np.trace(covariance)))
-    return starts[-1] + opening.map @ theta, min(spread, opening.answer.residual)
-
-
-def _hidden(study: Study, opening: Opening, share: float) -> float:
-    """Noise over what rows hold, along one of d directions, with a share of the budget."""
-    first = shares_of(study.visit_count)[opening.question.visit - 1]
-    noise = opening.pool.gram_sd / opening.question.radius**2 * math.sqrt(first / share)
-    return study.d * noise / SENSITIVITY / opening.pool.rows
-
-
-def _radius(study: Study, opening: Opening) -> float:
-    """Radius of stretched rows: the less noise there is, the fewer of them are shrunk."""
-    left = sum(shares_of(study.visit_count)[opening.question.visit :])
-    share = RADIUS * _hidden(study, opening, left) ** RADIUS_POWER
-    return float(np.clip(share, *RADII)) * math.sqrt(study.d)
-
-
-def _bound(study: Study, opening: Opening, residual: float, visit: int) -> float:
-    """Bound of residuals: the less noise there is, the fewer of them are cut."""
-    share = shares_of(study.visit_count)[visit - 1]
-    reach = REACH * _hidden(study, opening, share) ** REACH_POWER
-    bound = float(np.clip(reach, *REACHES)) * residual
-    return float(np.clip(bound, LEAST_BOUND, MOST_BOUND))
+    seen = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
+    residual = min(UNEXPLAINED * opening.answer.response**2, seen**2)
+    theta, covariance = update(pool, opening.stretch.covariance, mean, residual)
+    spread = math.sqrt(residual + float(np.trace(known.gram @ covariance)))
+    return starts[-1] + opening.map @ theta, min(spread, seen, opening.answer.residual)

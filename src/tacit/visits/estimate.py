@@ -1,34 +1,67 @@
 r"""Estimates that a next question is made of: quick, regularised, in the mapped rows' units.
 
 They choose where to look and never what is concluded: a poor one costs accuracy of what comes
-after, not its validity. The first answer has the prior that `noise-aware` has for slopes, of size
-λ^(−1/2) along the axes of the features' covariance; corrections have the first answer for a prior.
+after, not its validity. X'X per row is expected to be diagonal, with correlations of sd 0.35, and
+is read entry by entry against that: where noise hides it, a correction takes the columns as they
+are. The first answer has the prior that `noise-aware` has for slopes, of size λ^(−1/2) along the
+axes of the features' covariance; corrections have the first answer for a prior.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.visits.pool import Known, Pool
+from tacit.visits.cut import cut_of
+from tacit.visits.pool import LEAST, Known, Pool, level_of, lifted
 
 Array = NDArray[np.float64]
 
 UNEXPLAINED = 0.5
 """Share of the response's variance that the first answer is taken to leave."""
-MOST_HIDDEN = 0.1
-LEAST_VARIANCE = 1e-4
-LEAST_LEVEL = 0.02
-"""Smallest share of their length that rows kept on average, in squares."""
-FLOOR = 1e-6
-"""Smallest variance of a direction that is stretched."""
-SAMPLING = 15.0
-"""How many times its sampling error the first answer is taken to be off, as a prior: visits share
-that error, and counting it twice would make intervals too narrow."""
-MOST_SPREAD = 0.25
-"""Largest variance of what is known of X'X per row along stretched axes."""
+CORRELATION = 0.35
+"""Usual correlation of two columns, as a standard deviation about 0."""
+DOUBT = 0.3
+"""Relative sd of what is expected of a column's square, where its place was asked for."""
+UNPLACED_DOUBT = 0.8
+"""The same where it was not."""
+LEAST_MEAN = 0.15
+"""Sd of a placed column's mean about 0, in its standard deviations, beside the noise of places."""
+STRETCH = 0.5
+"""Power of the features' covariance, up to which directions are made equally long: whole
+stretching (1) puts as much noise on directions that explain little as on the others."""
 ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of the first question's columns and of the response."""
+
+    squares: Array  # (d,): mean squares
+    placed: NDArray[np.bool_]  # (d,): which of them places tell of
+    response: float  # sd of the response
+    doubt: float  # sd of the mean response
+    intercept: bool
+
+    def gram(self) -> Known:
+        """X'X per row, and the variance of its entries."""
+        roots = np.sqrt(self.squares)
+        sizes = np.outer(roots, roots)
+        variance = (CORRELATION * sizes) ** 2
+        doubt = np.where(self.placed, DOUBT, UNPLACED_DOUBT)
+        np.fill_diagonal(variance, (doubt * self.squares) ** 2)
+        if self.intercept:
+            means = np.where(self.placed, self.mean_doubt**2, self.squares / 2)
+            variance[0, :] = means
+            variance[:, 0] = means
+            variance[0, 0] = LEAST**2
+        return Known(gram=np.diag(self.squares), variance=variance)
+
+    @property
+    def mean_doubt(self) -> float:
+        """Sd of a placed column's mean, in its standard deviations."""
+        return min(CORRELATION, math.hypot(LEAST_MEAN, self.doubt / max(self.response, LEAST)))
 
 
 @dataclass(frozen=True)
@@ -37,38 +70,34 @@ class FirstAnswer:
 
     theta: Array
     covariance: Array
-    gram: Array
-    level: float  # Σα²/n: what rows kept of their length
-    noise: float  # sd of the noise on X'X per row
+    known: Known
     response: float  # sd of the response
     residual: float  # expected sd of residuals
 
 
-def first_answer(pool: Pool, response: float, *, intercept: bool, known_mean: bool) -> FirstAnswer:
-    """Estimate from the first visit that asked for statistics; `response` is the response's sd."""
+def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
+    """Estimate from the first visit that asked for statistics."""
     d = len(pool.moment)
-    values, vectors = np.linalg.eigh(pool.gram)
-    gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    level = 1.0
-    if intercept:
-        level = float(np.clip(gram[0, 0] / pool.rows, LEAST_LEVEL, 1.0))
-    whole = gram / pool.rows / level
-    noise = pool.gram_sd / pool.rows
-    least = max(min(noise / level, MOST_HIDDEN) / 2, LEAST_VARIANCE)
-    axes, spreads = axes_of(whole, intercept=intercept)
+    level = level_of(pool, intercept=expected.intercept)
+    known = expected.gram().told(pool, level)
+    least = LEAST * float(np.mean(expected.squares))
+    gram = lifted(known.gram, least)
+    axes, spreads = axes_of(gram, intercept=expected.intercept)
     roots = np.sqrt(np.maximum(spreads, least))
-    prior = np.eye(d) * (response**2 if known_mean else 1.0)
-    first = int(intercept)
-    prior[first:, first:] = (axes * (response**2 / max(roots.sum(), least) / roots)) @ axes.T
+    response = expected.response
+    first = int(expected.intercept)
+    prior = np.eye(d) * min(response**2, expected.doubt**2 + LEAST * response**2)
+    prior[first:, first:] = (axes * (response**2 / roots.sum() / roots)) @ axes.T
     residual = UNEXPLAINED * response**2
-    theta, covariance = update(pool, gram, prior, np.zeros(d), residual)
-    spread = math.sqrt(residual + float(np.trace(whole @ covariance)))
+    rate = cut_of(response, pool.bound).rate
+    size = pool.rows * rate * level
+    reading = replace(pool, gram=size * gram, gram_sd=min(size * known.sd, pool.gram_sd))
+    theta, covariance = update(reading, prior, np.zeros(d), residual)
+    spread = math.sqrt(residual + float(np.trace(gram @ covariance)))
     return FirstAnswer(
         theta=theta,
         covariance=covariance,
-        gram=whole,
-        level=level,
-        noise=noise,
+        known=Known(gram=gram, variance=known.variance),
         response=response,
         residual=min(spread, 1.2 * response),
     )
@@ -79,15 +108,14 @@ def axes_of(gram: Array, *, intercept: bool) -> tuple[Array, Array]:
     first = int(intercept)
     features = gram[first:, first:]
     if intercept:
-        features = features - np.outer(gram[0, 1:], gram[0, 1:])
+        features = features - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]
     spreads, axes = np.linalg.eigh((features + features.T) / 2)
     return axes, spreads
 
 
-def update(
-    pool: Pool, gram: Array, prior: Array, mean: Array, residual: float
-) -> tuple[Array, Array]:
+def update(pool: Pool, prior: Array, mean: Array, residual: float) -> tuple[Array, Array]:
     """Posterior mean and covariance of θ given X'r = X'Xθ + noise, the noise of X'X included."""
+    gram = pool.gram
     identity = np.eye(len(mean))
     precision = np.linalg.inv(prior)
     second = prior + np.outer(mean, mean)
@@ -106,40 +134,31 @@ def update(
 
 @dataclass(frozen=True)
 class Stretch:
-    """Columns that the first answer makes of the first visit's: uncorrelated, of unit variance."""
+    """Columns that the first answer makes of the first visit's: less correlated, nearer in size."""
 
     map: Array  # (d, d): new columns from old
     covariance: Array  # (d, d): of the first answer, in the new units
-    prior: Array  # (d, d): the same, widened by what it shares with later answers
     known: Known
 
 
-def stretch_of(answer: FirstAnswer, rows: float, *, intercept: bool) -> Stretch:
-    """The map that makes all directions equally long, as far as noise lets them be seen."""
-    d = len(answer.theta)
-    axes, spreads = axes_of(answer.gram, intercept=intercept)
-    lengths = np.maximum(spreads, max(answer.noise / answer.level, FLOOR))
-    # A symmetric root moves little when a release does: whoever recomputes it finds the same.
-    root = (axes / np.sqrt(lengths)) @ axes.T
-    matrix = np.eye(d)
+def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
+    """The map that brings directions nearer to one length, as far as noise lets them be seen."""
+    gram = answer.known.gram
+    d = len(gram)
+    axes, spreads = axes_of(gram, intercept=intercept)
     first = int(intercept)
+    doubt = math.sqrt(2 * float(np.mean(answer.known.variance[first:, first:]))) if d > first else 0
+    lengths = np.maximum(spreads, max(doubt / 2, LEAST * float(np.mean(np.diag(gram)))))
+    # A symmetric root moves little when a release does: whoever recomputes it finds the same.
+    root = (axes * lengths ** (-STRETCH / 2)) @ axes.T
+    matrix = np.eye(d)
     matrix[first:, first:] = root
     if intercept:
-        matrix[0, 1:] = -answer.gram[0, 1:] @ root
+        matrix[0, 1:] = -gram[0, 1:] @ root
     inverse = np.linalg.inv(matrix)
     covariance = inverse @ answer.covariance @ inverse.T
-    gram = matrix.T @ answer.gram @ matrix
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    sampling = UNEXPLAINED * answer.response**2 / (rows * np.maximum(values, 0.1))
-    prior = covariance + SAMPLING * (vectors * sampling) @ vectors.T
-    lever = matrix.T @ matrix
-    sizes = np.diag(lever)
-    variance = answer.noise**2 / 2 * (np.outer(sizes, sizes) + lever**2)
-    limit = np.full((d, d), MOST_SPREAD / d)
-    np.fill_diagonal(limit, MOST_SPREAD)
     return Stretch(
         map=matrix,
         covariance=(covariance + covariance.T) / 2,
-        prior=(prior + prior.T) / 2,
-        known=Known(gram=gram, variance=np.minimum(variance, limit)),
+        known=answer.known.mapped(matrix),
     )

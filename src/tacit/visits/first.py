@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy.visits import shares_of
 from tacit.release.places import Places
 from tacit.release.question import LEAST_BOUND, Question, hash_of
 from tacit.study import Study
 from tacit.study.visits import has_places, placed
+from tacit.visits.reach import residual_reach, row_reach
 
 Array = NDArray[np.float64]
 
@@ -28,14 +28,11 @@ USUAL_SPREAD = 0.32
 SPREAD_FACTOR = 0.8
 """Sd of the logarithm of a column's sd."""
 LEAST_SPREAD = 0.02
-RESPONSE_REACH = 1.5
-"""Bound of the response about its mean, in standard deviations."""
-EVEN = math.sqrt(3)
-"""Half of an even spread's interval, in standard deviations."""
-RADIUS = 0.35
-MOST_RADIUS = 4.0
-SENSITIVITY = 2.12
-"""Of a visit under replace-one: what relates noise to the budget."""
+FIRST_RESIDUAL = 1.2
+"""Sd of residuals from the mean response, as far as it may be off, over that of the response."""
+UNPLACED = 0.2
+"""Usual square of a column whose place is not asked for, or not yet, in half ranges."""
+MOST_BOUND = 2.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,7 @@ class Spread:
 
     means: Array
     sds: Array
+    doubt: float  # sd of a mean
 
 
 def first_question(study: Study, places: Sequence[Places]) -> Question:
@@ -63,37 +61,31 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
     spread = spread_of(places)
     chosen = list(placed(study))
     sds = spread.sds if study.intercept else np.hypot(spread.sds, spread.means)
-    scales = EVEN * np.maximum(sds[:-1], LEAST_SPREAD)
+    scales = np.maximum(sds[:-1], LEAST_SPREAD)
     matrix[chosen, chosen] = 1 / scales
-    bound = RESPONSE_REACH * float(sds[-1])
     if study.intercept:
         matrix[0, chosen] = -spread.means[:-1] / scales
         offset[0] = spread.means[-1]
+    bound = residual_reach(study, 2) * FIRST_RESIDUAL * float(sds[-1])
     return Question(
         study_hash=study.hash,
         visit=2,
         after=tuple(sorted(hash_of(each) for each in places)),
         map=_rows(matrix),
         offset=tuple(offset.tolist()),
-        radius=_radius(study, places),
-        bound=float(np.clip(bound, LEAST_BOUND, 2.0)),
+        radius=row_reach(study) * math.sqrt(float(usual_squares(study).sum())),
+        bound=float(np.clip(bound, LEAST_BOUND, MOST_BOUND)),
     )
 
 
-def _radius(study: Study, places: Sequence[Places]) -> float:
-    """Rows as long as evenly spread ones are kept whole; longer ones where noise is small."""
-    first, second, *_ = shares_of(study.visit_count)
-    rows = sum(max(each.count, 1.0) for each in places)
-    columns = len(placed(study)) + 1
-    variance = sum(each.noise.total**2 for each in places) / (4 * columns)
-    hidden = study.d * math.sqrt(variance * first / second) / rows
-    usual = math.sqrt(study.usual_row**2 if study.terms else study.intercept + _even(study))
-    return float(np.clip(RADIUS * hidden ** (-1 / 3), 1.0, MOST_RADIUS)) * usual
-
-
-def _even(study: Study) -> float:
-    """Mean square of all columns but the intercept, were numbers spread evenly."""
-    return (study.d - study.intercept) / 3
+def usual_squares(study: Study) -> Array:
+    """Mean squares that are expected of the first question's columns."""
+    squares = np.full(study.d, UNPLACED)
+    if has_places(study):
+        squares[list(placed(study))] = 1.0
+    if study.intercept:
+        squares[0] = 1.0
+    return squares
 
 
 def spread_of(places: Sequence[Places]) -> Spread:
@@ -111,7 +103,7 @@ def spread_of(places: Sequence[Places]) -> Spread:
     variances = squares / rows - means**2 - doubt
     errors = np.sqrt(error**2 / 2 + 4 * means**2 * doubt + 2 * doubt**2)
     sds = [_sd(*pair) for pair in zip(variances.tolist(), errors.tolist(), strict=True)]
-    return Spread(means=means, sds=np.array(sds))
+    return Spread(means=means, sds=np.array(sds), doubt=math.sqrt(doubt))
 
 
 def _sd(variance: float, error: float) -> float:

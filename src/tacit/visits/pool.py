@@ -9,12 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import cut_of, whole_sd
+from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
 
 Array = NDArray[np.float64]
 
-LEAST_SHARE = 0.1
-"""Smallest sd of residuals over their bound."""
+NOISY_ROWS = 5.0
+"""Standard deviations up to which two noisy numbers of rows are taken for one."""
+LEAST = 0.02
+"""Smallest variance of a direction, over that of a usual one."""
+OWN = (0.05, 20.0)
+"""Least and most of a holder's mean square of residuals, over that of all together."""
+LEAST_LEFT = 0.05
+"""Smallest share of the residual variance that cutting leaves, over the rate."""
+CLEARLY = 2.0
+"""Standard deviations of its noise from which a mean of residuals is told from none."""
+BEND_DOUBT = 0.4
+"""Share of the bend of a cut mean that is taken for doubt."""
+USUAL_LEVEL = 0.8
+USUAL_LEVEL_SD = 0.2
+LEAST_LEVEL = 0.1
+"""What rows keep of their squared length: usually, with its sd, and at least."""
+MOST_VARIANCE = 0.25
+"""Largest variance of what is known of an entry of X'X per row along stretched axes."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,34 @@ class Pool:
             count_sd=noise.count or 0.0,
         )
 
+    def of_rows(self, rows: float) -> "Pool":
+        """The same sums as if they were of so many rows."""
+        factor = rows / self.rows
+        return replace(
+            self,
+            rows=rows,
+            gram=factor * self.gram,
+            moment=factor * self.moment,
+            square=factor * self.square,
+            gram_sd=factor * self.gram_sd,
+            moment_sd=factor * self.moment_sd,
+            square_sd=factor * self.square_sd,
+        )
+
+
+def alike(pools: Sequence[Pool]) -> list[Pool]:
+    """Visits of which some had other holders than the last, as sums of as many rows as that.
+
+    Numbers of rows that noise alone tells apart are left as they are.
+    """
+    last = pools[-1]
+    return [
+        pool.of_rows(last.rows)
+        if abs(pool.rows - last.rows) > NOISY_ROWS * math.hypot(pool.count_sd, last.count_sd)
+        else pool
+        for pool in pools
+    ]
+
 
 def together(pools: Sequence[Pool]) -> Pool:
     """All holders' rows as one pool; a holder with more noise counts for less."""
@@ -69,6 +113,84 @@ def together(pools: Sequence[Pool]) -> Pool:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What the corrections of all holders together say of rows, in mapped columns."""
+
+    gram: Array  # (d, d): X'X per row
+    gram_sd: float  # of a diagonal entry
+    residual: float  # sd of residuals from the last offset, as if none was cut
+    laws: tuple[Law, ...]  # of residuals at every visit
+    level: float  # what rows kept of their squared length
+
+
+def shape_of(
+    pools: Sequence[Pool], apart: Sequence[Array], known: "Known", *, intercept: bool
+) -> Shape:
+    """The shape that visits tell; `known` is what the first answer says of X'X."""
+    pools = alike(pools)
+    average = _average(pools)
+    level = level_of(average, intercept=intercept)
+    told = known.told(average, level)
+    rows = average.rows
+    gram = lifted(level * told.gram, LEAST * float(np.mean(np.diag(known.gram))))
+    laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
+    straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
+    square, _ = _square(straight, apart, rows * gram)
+    return Shape(
+        gram=gram,
+        gram_sd=min(level * told.sd, average.gram_sd / rows),
+        residual=math.sqrt(_apart(square, laws[-1].shift, pools[-1].bound)),
+        laws=laws,
+        level=level,
+    )
+
+
+def _law(pool: Pool, level: float, *, intercept: bool) -> Law:
+    """Shrunk residuals as if none was cut; their mean stands in the intercept's moment."""
+    square = pool.square / pool.rows
+    if not intercept:
+        return Law(shift=0.0, sd=whole_sd(square, pool.bound))
+    mean = float(pool.moment[0])
+    told = max(0.0, 1 - (CLEARLY * pool.moment_sd) ** 2 / max(mean**2, pool.moment_sd**2))
+    return law_of(told * mean / (pool.rows * math.sqrt(level)), square, pool.bound)
+
+
+@dataclass(frozen=True)
+class Straight:
+    """A visit whose intercept's moment is in proportion to the shift, as if less was cut."""
+
+    pool: Pool
+    shift: float
+    square: float  # mean square of shrunk residuals, as if none was cut
+    rate: float
+
+
+def _straight(pool: Pool, law: Law, level: float) -> Straight:
+    """A visit, with the bend that a bound puts into a shifted mean taken out.
+
+    Cut residuals have mean m(δ) ≈ m(δ₀) + κ(δ − δ₀): adding κδ₀ − m(δ₀) makes it κδ. How large m is
+    rests on residuals' law where much is cut, so that a share of the bend is doubt.
+    """
+    cut = cut_of(law.sd, pool.bound, law.shift)
+    bend = pool.rows * math.sqrt(level) * (cut.rate * law.shift - cut.mean)
+    moment = pool.moment.copy()
+    if law.shift:
+        moment[0] += bend
+    own = float(np.clip(pool.square / pool.rows / cut.square, *OWN))
+    return Straight(
+        pool=replace(pool, moment=moment, moment_sd=math.hypot(pool.moment_sd, BEND_DOUBT * bend)),
+        shift=law.shift,
+        square=own * (law.sd**2 + law.shift**2),
+        rate=cut.rate,
+    )
+
+
+def _apart(square: float, shift: float, bound: float) -> float:
+    """Variance of residuals about their mean."""
+    return max(square - shift**2, (LEAST_SD * bound) ** 2)
+
+
+@dataclass(frozen=True)
 class Joined:
     """Several visits to the same mapped rows as one, at the last visit's offset."""
 
@@ -76,76 +198,120 @@ class Joined:
     rate: float  # κ: how much of a change of the coefficients cut residuals show
     whole: float  # residual variance over that of r'r in `pool`
 
+    def shaped(self, shape: Shape) -> Pool:
+        """The pool with X'X as all holders together tell it."""
+        size = self.rate * self.pool.rows
+        return replace(self.pool, gram=size * shape.gram, gram_sd=size * shape.gram_sd)
 
-def joined(pools: Sequence[Pool], apart: Sequence[Array], known: "Known | None" = None) -> Joined:
-    """Join visits; `apart` are the last offset minus each one's, in mapped units.
+
+def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joined:
+    """Join one holder's visits; `apart` are the last offset minus each one's, in mapped units.
 
     Residuals of two visits differ by u'δ, so X'r by κX'Xδ. All visits see the same rows: only their
-    noise is averaged. `known` is what the first answer says of X'X.
+    noise is averaged.
     """
-    gram, gram_sd = _gram(pools, known)
-    sd, square_sd = _whole_sd(pools, apart, gram)
-    cuts = [cut_of(sd, pool.bound) for pool in pools]
+    pools = alike(pools)
+    average = _average(pools)
+    gram = average.rows * shape.gram
+    gram_sd = average.rows * shape.gram_sd
+    level = shape.level
+    straight = [_straight(*pair, level) for pair in zip(pools, shape.laws, strict=False)]
+    cuts = [cut_of(shape.residual, each.pool.bound, each.shift) for each in straight]
     precisions = []
     moments = []
-    for pool, shift, cut in zip(pools, apart, cuts, strict=True):
+    for each, shift, cut in zip(straight, apart, cuts, strict=True):
         size = float(shift @ shift) * cut.rate**2
-        precisions.append(1 / (pool.moment_sd**2 + size * gram_sd**2 / 2))
-        moments.append(pool.moment - cut.rate * gram @ shift)
+        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2))
+        moments.append(each.pool.moment - cut.rate * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
     rate = float(weights @ [cut.rate for cut in cuts])
-    square = float(weights @ [cut.square for cut in cuts]) / rate
+    square, square_sd = _square(straight, apart, gram)
+    last = straight[-1].shift
+    own = _apart(square, last, pools[-1].bound)
+    spread = float(weights @ [cut.square - cut.mean**2 for cut in cuts]) / rate
+    left = max(spread / shape.residual**2, LEAST_LEFT)
     pool = replace(
-        pools[-1],
-        gram=rate * gram,
+        average,
+        gram=rate * average.gram,
         moment=np.tensordot(weights, np.array(moments), axes=1),
-        square=pools[-1].rows * square,
-        gram_sd=rate * gram_sd,
+        square=average.rows * (left * own + rate * last**2),
+        gram_sd=rate * average.gram_sd,
         moment_sd=1 / math.sqrt(total),
-        square_sd=square_sd * square / sd**2,
+        square_sd=left * square_sd,
     )
-    return Joined(pool=pool, rate=rate, whole=sd**2 / square)
+    return Joined(pool=pool, rate=rate, whole=1 / left)
 
 
-def _whole_sd(pools: Sequence[Pool], apart: Sequence[Array], gram: Array) -> tuple[float, float]:
-    """Sd of residuals at the last offset, as if none was cut, and the noise's sd on their sum."""
+def _average(pools: Sequence[Pool]) -> Pool:
+    """The last of several visits, with X'X averaged over all of them."""
+    precisions = [1 / pool.gram_sd**2 for pool in pools]
+    total = math.fsum(precisions)
+    gram = np.sum([w * pool.gram for w, pool in zip(precisions, pools, strict=True)], axis=0)
+    return replace(pools[-1], gram=gram / total, gram_sd=1 / math.sqrt(total))
+
+
+def _square(
+    straight: Sequence[Straight], apart: Sequence[Array], gram: Array
+) -> tuple[float, float]:
+    """Mean square of residuals at the last offset, were none cut, and the noise's sd on the sum."""
     sums = []
     precisions = []
-    for pool, shift in zip(pools, apart, strict=True):
-        sd = whole_sd(pool.square / pool.rows, pool.bound)
-        rate = cut_of(sd, pool.bound).rate
+    for each, shift in zip(straight, apart, strict=True):
+        pool = each.pool
+        rate = each.rate
         size = float(shift @ shift)
-        sums.append(pool.rows * sd**2 - 2 * shift @ pool.moment / rate + shift @ gram @ shift)
+        along = float(shift @ (gram @ shift - 2 * pool.moment / rate))
+        sums.append(pool.rows * each.square + along)
         noise = (pool.square_sd / rate**2) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
         precisions.append(1 / noise)
     total = math.fsum(precisions)
-    rows = pools[-1].rows
-    square = float(np.dot(precisions, sums)) / total / rows
-    least = (LEAST_SHARE * pools[-1].bound) ** 2
-    return math.sqrt(max(square, least)), 1 / math.sqrt(total)
+    square = float(np.dot(precisions, sums)) / total / straight[-1].pool.rows
+    return max(square, (LEAST_SD * straight[-1].pool.bound) ** 2), 1 / math.sqrt(total)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What an earlier visit says of X'X per row, in the later visits' mapped units."""
+    """What is known of X'X per row, of rows that are not shrunk, in some columns."""
 
     gram: Array  # (d, d)
     variance: Array  # (d, d): of its entries
 
+    def told(self, pool: Pool, level: float) -> "Known":
+        """What a pool adds, entry by entry; of their squared length its rows kept `level`."""
+        rows = pool.rows * level
+        noise = (pool.gram_sd / rows) ** 2 / 2 * (1 + np.eye(len(self.gram)))
+        gain = self.variance / (self.variance + noise)
+        return Known(gram=self.gram + gain * (pool.gram / rows - self.gram), variance=gain * noise)
 
-def _gram(pools: Sequence[Pool], known: Known | None) -> tuple[Array, float]:
-    """X'X from all visits, and its noise as one sd."""
-    precisions = [1 / pool.gram_sd**2 for pool in pools]
-    total = math.fsum(precisions)
-    gram = np.sum([w * pool.gram for w, pool in zip(precisions, pools, strict=True)], axis=0)
-    gram = gram / total
-    d = len(gram)
-    variance = (np.ones((d, d)) + np.eye(d)) / (2 * total)
-    if known is not None:
-        rows = pools[-1].rows
-        told = 1 / (known.variance * rows**2)
-        gram = (gram / variance + rows * known.gram * told) / (1 / variance + told)
-        variance = 1 / (1 / variance + told)
-    mean = float(np.sum(variance[np.triu_indices(d)])) / (d * (d + 1) / 2)
-    return gram, math.sqrt(mean)
+    def mapped(self, matrix: Array) -> "Known":
+        """The same of other columns; errors of entries are taken as alike and independent."""
+        lever = matrix.T @ matrix
+        sizes = np.diag(lever)
+        mean = float(np.mean(self.variance))
+        return Known(
+            gram=matrix.T @ self.gram @ matrix,
+            variance=np.minimum(mean * (np.outer(sizes, sizes) + lever**2) / 2, MOST_VARIANCE),
+        )
+
+    @property
+    def sd(self) -> float:
+        """Of a diagonal entry, were errors those of rotation-invariant noise."""
+        return math.sqrt(2 * float(np.mean(self.variance)))
+
+
+def lifted(gram: Array, least: float) -> Array:
+    """A symmetric matrix whose eigenvalues are at least this."""
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    raised: Array = (vectors * np.maximum(values, least)) @ vectors.T
+    return raised
+
+
+def level_of(pool: Pool, *, intercept: bool) -> float:
+    """What rows kept of their squared length, on average: it stands in the intercept's entry."""
+    if not intercept:
+        return 1.0
+    noise = (pool.gram_sd / pool.rows) ** 2
+    doubt = USUAL_LEVEL_SD**2
+    told = (pool.gram[0, 0] / pool.rows / noise + USUAL_LEVEL / doubt) / (1 / noise + 1 / doubt)
+    return float(np.clip(told, LEAST_LEVEL, 1.0))

@@ -5,7 +5,8 @@ chosen by marginal likelihood, and each S_j is shrunk towards n_j B (N4). Number
 those of the equations in docs/methods.md, "noise-aware".
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,12 @@ NOISY = 0.1
 axis of its own."""
 LEAST_MASS = 1e-9
 """Chance below which a share is taken as lying at the end of its range."""
+MOST_HOLDERS = 1000
+"""Holders from whom h, and what else all have in common, is told where there are more."""
+PART = 500
+"""Holders whose matrices are worked on at a time."""
+_COMMON = "_common_gram"
+_TOTAL = "_total_gram"
 _HETEROGENEITY = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
 """Values of h that are tried: from none to holders with nothing in common."""
 
@@ -39,36 +46,140 @@ class Grams:
     heterogeneity: float  # h
 
 
+@dataclass(frozen=True)
+class GramTotal:
+    """What all holders' X'X are together."""
+
+    basis: Array  # (d, d): U
+    sizes: Array  # (J,): n_j
+    mean: Array  # (d, d): U' Σ_j E[S_j] U
+
+
+@dataclass(frozen=True)
+class Common:
+    """What holders have in common: B and how far each may be from n_j B."""
+
+    basis: Array  # (d, d): U
+    shrunk: Array  # (d, d): U'BU
+    shape: Array  # (d, d): variance of an entry of S_j over n_j², at h = 1
+    shared_variance: Array  # (d, d)
+    heterogeneity: float  # h
+
+    def of(self, evidence: Evidence) -> Grams:
+        """Posterior of the X'X of some of the holders, or of all."""
+        rotated = self.basis.T @ evidence.grams @ self.basis
+        sizes = holder_sizes(evidence)
+        mean = sizes[:, None, None] * self.shrunk
+        noise = _rotated_noise(evidence, self.basis)
+        gain = self.gain(sizes, noise)
+        return Grams(
+            basis=self.basis,
+            sizes=sizes,
+            mean=mean + gain * (rotated - mean),
+            own_variance=gain * noise,
+            shared_variance=self.shared_variance,
+            heterogeneity=self.heterogeneity,
+        )
+
+    def gain(self, sizes: Array, noise: Array) -> Array:
+        """How far every holder's release counts beside B, (J, d, d)."""
+        prior = (self.heterogeneity * sizes**2)[:, None, None] * self.shape
+        gain: Array = prior / (prior + noise)
+        return gain
+
+
 def grams(evidence: Evidence) -> Grams:
     """Posterior of every holder's X'X."""
+    return common_of(evidence).of(evidence)
+
+
+def common_of(evidence: Evidence) -> Common:
+    """B, and h from `MOST_HOLDERS` at most, who tell it well enough; found once for evidence."""
+    known: dict[str, object] = vars(evidence)
+    common = known.get(_COMMON)
+    if not isinstance(common, Common):
+        common = _common(evidence)
+        known[_COMMON] = common
+    return common
+
+
+def _common(evidence: Evidence) -> Common:
     sizes = holder_sizes(evidence)
-    weights = sizes / _variance(evidence)
+    variance = _variance(evidence)
+    weights = sizes / variance
     scale = float(np.sum(weights * sizes))
-    pooled = np.einsum("j,jab->ab", weights, evidence.grams) / scale
-    sd = float(np.sqrt(np.sum(weights**2 * _variance(evidence)))) / scale
-    apart = evidence.intercept and sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    pooled = np.tensordot(weights, evidence.grams, 1) / scale
+    sd = float(np.sqrt(np.sum(weights**2 * variance))) / scale
+    if evidence.frame is not None:
+        pooled = evidence.frame.gram
+    noisy = sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
+    apart = evidence.intercept and noisy and evidence.frame is None
     basis = _basis(pooled, intercept=apart)
-    rotated = np.einsum("ai,jab,bk->jik", basis, evidence.grams, basis, optimize=True)
-    noise = _rotated_noise(evidence, basis)
-    pooled_noise = np.einsum("j,jik->ik", weights**2, noise) / scale**2
+    pooled_noise = _summed_noise(evidence, basis, weights**2) / scale**2
     most = evidence.average if apart else None
-    shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+    if evidence.frame is None:
+        shrunk, derivative = _denoise(basis.T @ pooled @ basis, pooled_noise, most)
+        doubt = derivative * pooled_noise
+    else:  # visits have weighed it against what is usual
+        shrunk = basis.T @ pooled @ basis
+        doubt = evidence.frame.gram_sd**2 / 2 * (1 + np.eye(evidence.d))
     size = np.diag(shrunk)
-    shape = np.outer(size, size) + shrunk**2
-    mean = sizes[:, None, None] * shrunk
-    h = _heterogeneity(rotated - mean, noise, shape, sizes)
-    prior = (h * sizes**2)[:, None, None] * shape
-    gain = prior / (prior + noise)
-    mean = mean + gain * (rotated - mean)
-    typical_gain = np.einsum("j,jik->ik", weights * sizes, gain) / scale
-    return Grams(
+    known = Common(
         basis=basis,
-        sizes=sizes,
-        mean=mean,
-        own_variance=gain * noise,
-        shared_variance=(1 - typical_gain) ** 2 * derivative * pooled_noise,
-        heterogeneity=h,
+        shrunk=shrunk,
+        shape=np.outer(size, size) + shrunk**2,
+        shared_variance=np.zeros_like(shrunk),
+        heterogeneity=0.0,
     )
+    known = replace(known, heterogeneity=_heterogeneity(known, some_of(evidence)))
+    gain = np.zeros_like(shrunk)
+    for part in parts_of(evidence):
+        own = holder_sizes(part)
+        told = own * own / _variance(part)
+        gain += np.tensordot(told, known.gain(own, _rotated_noise(part, basis)), 1)
+    shared = (1 - gain / scale) ** 2 * doubt
+    return replace(known, shared_variance=shared)
+
+
+def total_of(evidence: Evidence) -> GramTotal:
+    """All holders' X'X together; found once for evidence."""
+    known: dict[str, object] = vars(evidence)
+    total = known.get(_TOTAL)
+    if not isinstance(total, GramTotal):
+        total = _total(evidence)
+        known[_TOTAL] = total
+    return total
+
+
+def _total(evidence: Evidence) -> GramTotal:
+    common = common_of(evidence)
+    total = np.zeros_like(common.shrunk)
+    for part in parts_of(evidence):
+        total += common.of(part).mean.sum(axis=0)
+    return GramTotal(basis=common.basis, sizes=holder_sizes(evidence), mean=total)
+
+
+def some_of(evidence: Evidence, most: int = MOST_HOLDERS) -> Evidence:
+    """At most so many holders: the larger half of them the largest, the rest of every size.
+
+    Who they are depends on n_j alone, not on what their releases tell.
+    """
+    if evidence.holders <= most:
+        return evidence
+    order = np.argsort(-holder_sizes(evidence), kind="stable")
+    largest = order[: most // 2]
+    others = order[most // 2 :]
+    spaced = np.linspace(0, len(others) - 1, most - len(largest)).round().astype(int)
+    return evidence.only(sorted([*largest.tolist(), *others[spaced].tolist()]))
+
+
+def parts_of(evidence: Evidence) -> Iterator[Evidence]:
+    """The holders in turn, a few at a time, so that little memory is needed at once."""
+    if evidence.holders <= PART:
+        yield evidence
+        return
+    for first in range(0, evidence.holders, PART):
+        yield evidence.only(range(first, min(first + PART, evidence.holders)))
 
 
 def _basis(pooled: Array, *, intercept: bool) -> Array:
@@ -136,16 +247,31 @@ def holder_sizes(evidence: Evidence) -> Array:
 
 
 def _rotated_noise(evidence: Evidence, basis: Array) -> Array:
-    """Noise variance of each entry of U'Ŝ_jU.
+    """Noise variance of each entry of U'Ŝ_jU, (J, d, d)."""
+    noise: Array = np.tensordot(_noise_kinds(evidence), _noise_shapes(basis), 1)
+    return noise
 
-    Frobenius noise keeps its law; the rest of triangular noise is spread out.
+
+def _summed_noise(evidence: Evidence, basis: Array, weights: Array) -> Array:
+    """The same, summed over holders with these weights, (d, d)."""
+    noise: Array = np.tensordot(weights @ _noise_kinds(evidence), _noise_shapes(basis), 1)
+    return noise
+
+
+def _noise_shapes(basis: Array) -> Array:
+    """How Frobenius noise, and the rest of triangular noise, lie on the entries, (2, d, d).
+
+    The former keeps its law in any basis; the latter is spread out.
     """
-    both = 1 + np.eye(evidence.d)
-    spread = both - 2 * (basis**2).T @ basis**2
+    both = 1 + np.eye(len(basis))
+    return np.stack([both, both - 2 * (basis**2).T @ basis**2])
+
+
+def _noise_kinds(evidence: Evidence) -> Array:
+    """Variance of either kind of noise, (J, 2)."""
     frobenius = _variance(evidence) / 2
     extra = np.maximum(evidence.off_diagonal_sd**2 - frobenius, 0.0)
-    noise: Array = frobenius[:, None, None] * both + extra[:, None, None] * spread
-    return noise
+    return np.stack([frobenius, extra], axis=1)
 
 
 def _variance(evidence: Evidence) -> Array:
@@ -168,13 +294,17 @@ def _shrink(values: Array, sd: float) -> tuple[Array, Array]:
     return shrunk, np.clip(derivative + np.diag(slope), 0.0, 1.0)
 
 
-def _heterogeneity(deviation: Array, noise: Array, shape: Array, sizes: Array) -> float:
+def _heterogeneity(common: Common, evidence: Evidence) -> float:
     """The h of highest marginal likelihood, over the entries of the upper triangle."""
-    if len(sizes) == 1:
+    if evidence.holders == 1:
         return 0.0
-    upper = np.triu_indices(shape.shape[0])
+    sizes = holder_sizes(evidence)
+    noise = _rotated_noise(evidence, common.basis)
+    rotated = common.basis.T @ evidence.grams @ common.basis
+    deviation = rotated - sizes[:, None, None] * common.shrunk
+    upper = np.triu_indices(evidence.d)
     square = deviation[:, *upper] ** 2
-    unit = (sizes**2)[:, None] * shape[upper]
+    unit = (sizes**2)[:, None] * common.shape[upper]
     variances = [noise[:, *upper] + h * unit for h in _HETEROGENEITY]
     scores = [-0.5 * float(np.sum(np.log(variance) + square / variance)) for variance in variances]
     return float(_HETEROGENEITY[int(np.argmax(scores))])

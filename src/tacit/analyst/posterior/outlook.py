@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Question, fit_family
 from tacit.analyst.families.links import FamilyName
-from tacit.analyst.methods.gram import grams
+from tacit.analyst.methods.gram import total_of
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
 from tacit.analyst.methods.noise_aware.slopes import slopes_of
@@ -76,7 +76,7 @@ def _prior(exact: Evidence) -> Prior:
     intervals.
     """
     weak = Prior.weak(exact.d)
-    covariance = slopes_of(exact, grams(exact), weak).covariance(EXPECTED_SHARE)
+    covariance = slopes_of(exact, total_of(exact), weak).covariance(EXPECTED_SHARE)
     return replace(weak, covariance=covariance, by_spread=False)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.gram import grams
+from tacit.analyst.methods.gram import total_of
 from tacit.analyst.posterior.laws import Mixture, Outcome
 from tacit.analyst.prior import Prior
 
@@ -37,13 +37,13 @@ class Pooled:
 
 def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     """Pool the evidence behind an outcome."""
-    each = grams(evidence)
-    rows = float(each.sizes.sum())
-    values, vectors = np.linalg.eigh(each.basis @ each.mean.sum(axis=0) @ each.basis.T)
+    total = total_of(evidence)
+    rows = float(total.sizes.sum())
+    values, vectors = np.linalg.eigh(total.basis @ total.mean @ total.basis.T)
     values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
     unshrunk = outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
     variance = outcome.residual_variance() / unshrunk
-    known = precisions(values / rows, each.sizes, variance, spread_along(outcome, vectors))
+    known = precisions(values / rows, total.sizes, variance, spread_along(outcome, vectors))
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
     sampling = np.linalg.inv(information)
     gram = (vectors * values) @ vectors.T

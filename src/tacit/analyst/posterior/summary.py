@@ -17,6 +17,7 @@ from tacit.analyst.posterior.ratios import Ratios, ratios_of
 from tacit.analyst.posterior.reading import Explained, standardised_units
 from tacit.analyst.posterior.text_table import text_table
 from tacit.study.labels import labelled
+from tacit.study.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,7 @@ class Summary:
     explained: Explained | None = None  # R²; None where y'y was not published
     contributions: tuple[Contribution, ...] = ()
     relation: str = ""
+    counted: str = "rows"  # what n counts, rows or persons
     labels: tuple[str, ...] = ()  # coefficients as the study labels them, for the eye
     measured: str = ""  # the response, as the study labels it and with its unit
     family: FamilyName | None = None  # None for a straight line
@@ -102,7 +104,7 @@ class Summary:
                 f"{share.low:.3f} to {share.high:.3f}"
             )
         if self.contributions:
-            facts.append(budget_words(self.contributions, self.relation))
+            facts.append(_budget_words(self.contributions, self.relation, self.counted))
         return facts
 
     @property
@@ -185,6 +187,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         explained=posterior.explained(probability),
         contributions=posterior.contributions,
         relation=posterior.study.relation,
+        counted=counted(posterior.study),
         labels=tuple(labelled(posterior.model, list(posterior.names(units)))),
         measured=posterior.model.response.measured,
         family=None if posterior.family is None else posterior.family.name,
@@ -235,10 +238,10 @@ def _standardised(posterior: Posterior, units: UnitsName) -> dict[str, float]:
     return dict(zip(told.names, posterior.mean(told).tolist(), strict=True))
 
 
-def budget_words(contributions: tuple[Contribution, ...], relation: str) -> str:
-    """Rows, holders and what each spent, in one line."""
+def _budget_words(contributions: tuple[Contribution, ...], relation: str, counted: str) -> str:
+    """Rows or persons, holders and what each spent, in one line."""
     n = rows_of(contributions)
-    rows = "rows not published" if n is None else f"{n:,.0f} rows"
+    rows = f"{counted} not published" if n is None else f"{n:,.0f} {counted}"
     count = len(contributions)
     who = f"1 holder, {contributions[0].holder}" if count == 1 else f"{count} holders"
     epsilon = _span([each.epsilon for each in contributions])

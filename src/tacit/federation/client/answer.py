@@ -23,12 +23,14 @@ from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.masks import SumError
 from tacit.federation.secure_sum.session import Folder
 from tacit.federation.wire import Answer, Reason, Step, Visit
+from tacit.holder.charge import visit_hash
 from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish
 from tacit.holder.share import Seal, publish_share
-from tacit.holder.visits import check_question, visit_hash
+from tacit.holder.visits import check_question
 from tacit.release.question import Question
 from tacit.study import Study
+from tacit.visits.sitting import Sitting
 
 LOG = logging.getLogger("tacit.federation")
 
@@ -38,7 +40,7 @@ def answer(asked: str | Step | Visit, policy: Policy) -> Answer:
     question = None
     try:
         study = Study.from_toml(asked if isinstance(asked, str) else asked.study)
-        if isinstance(asked, Visit):
+        if not isinstance(asked, str) and asked.question:
             question = Question.from_json(asked.question)
             check_question(study, question)
     except (StudyError, ReleaseError) as error:
@@ -51,7 +53,7 @@ def answer(asked: str | Step | Visit, policy: Policy) -> Answer:
         if objection := policy.objection(study):
             return _refuse(objection, f"study {study.name!r} ({study.hash})")
         if isinstance(asked, Step):
-            return _sum(study, asked, policy)
+            return _sum(Sitting(study, question, asked.opening), asked, policy)
         return _release(study, policy, question)
     except TacitError as error:
         return _refuse(next(reason for kind, reason in _REASONS if isinstance(error, kind)), error)
@@ -92,8 +94,12 @@ def _release(study: Study, policy: Policy, question: Question | None) -> Answer:
     return Answer("released", release=release.to_json())
 
 
-def _sum(study: Study, step: Step, policy: Policy) -> Answer:
-    """One round of a secure sum; its first needs what a release needs, and the third pays."""
+def _sum(sitting: Sitting, step: Step, policy: Policy) -> Answer:
+    """One round of a secure sum; its first needs what a release needs, and the third pays.
+
+    A later visit needs the approval that the study has.
+    """
+    study = sitting.study
     if policy.asks_a_person(study) and (pending := _pending(study, policy)) is not None:
         return pending
     if policy.key is None:
@@ -103,17 +109,23 @@ def _sum(study: Study, step: Step, policy: Policy) -> Answer:
 
     def pay_and_mask(seal: Seal) -> str:
         ledger.cap(policy.dataset, policy.most.epsilon_in_all, policy.most.delta_in_all)
-        return publish_share(study, table_at(study, policy), seal, ledger=ledger, **paying)
+        return publish_share(sitting, table_at(study, policy), seal, ledger=ledger, **paying)
 
     holder = Holder(
         name=policy.holder,
         key=policy.key,
-        study=study,
+        sitting=sitting,
         store=Folder(Path(policy.ledger).with_name("sums")),
         publish=pay_and_mask,
     )
     document = holder.answer(step)
-    LOG.info("study %r: round %r of secure sum %s", study.name, step.round, step.session)
+    LOG.info(
+        "study %r, visit %d: round %r of secure sum %s",
+        study.name,
+        sitting.number,
+        step.round,
+        step.session,
+    )
     return Answer("released", release=document)
 
 

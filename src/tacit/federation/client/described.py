@@ -78,12 +78,18 @@ def _peers(study: Study, policy: Policy) -> tuple[Peer, ...]:
 def _leaves(study: Study, policy: Policy) -> str:
     square = ", and y'y" if study.response_square else ""
     sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y{square}"
-    form = (
-        "a masked vector, of which others learn the sum alone"
-        if study.secure_sum
-        else "one file with noisy sums"
-    )
-    return f"{form}, {sums}; the study; the name {policy.holder!r}; no row"
+    return f"{_form(study)}, {sums}; the study; the name {policy.holder!r}; no row"
+
+
+def _form(study: Study) -> str:
+    if study.secure_sum:
+        return "a masked vector, of which others learn the sum alone"
+    if study.visit_count > 1 and len(study.planned_rows) > 1:
+        return (
+            f"{study.visit_count} files with noisy sums, one for each visit, of which later ones "
+            "answer whatever the server then asks, once each, at no further cost"
+        )
+    return "one file with noisy sums"
 
 
 def _cost(study: Study, policy: Policy) -> str:

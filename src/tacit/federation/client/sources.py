@@ -12,6 +12,7 @@ A secret never stands in the policy: a password in an address is refused.
 """
 
 import glob
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,9 @@ from tacit.errors import TableError, TacitError
 from tacit.federation.client.policy import SPARK, Policy
 from tacit.holder.division import persons_in
 from tacit.holder.persons import batches_of
+from tacit.rows.arrow import Batches
 from tacit.rows.sql import sql_table
-from tacit.rows.table import Batches, Table
+from tacit.rows.table import Table, table_of
 from tacit.study import Study
 
 if TYPE_CHECKING:
@@ -61,16 +63,20 @@ def _counted(study: Study, source: object, least: int) -> Table:
 
     Persons are counted in a study of persons.
     """
+    table = table_of(source, study)
 
-    def batches(*_study: Study) -> Batches:
-        rows = 0
-        for batch in batches_of(study, source):
-            rows += batch.num_rows if study.person is None else persons_in(batch)
-            yield batch
+    def check(rows: int) -> None:
         if rows < least:
             raise _too_few(least)
 
-    return Table(batches, by_person=batches)
+    def batches(*_study: Study) -> Batches:
+        rows = 0
+        for batch in batches_of(study, table):
+            rows += batch.num_rows if study.person is None else persons_in(batch)
+            yield batch
+        check(rows)
+
+    return replace(table, batches=batches, by_person=batches, enough=check)
 
 
 def _too_few(least: int) -> TooFewRowsError:

@@ -49,7 +49,8 @@ from tacit.federation.secure_sum.statements import (
 )
 from tacit.federation.wire import Step
 from tacit.release.attestation import stay_statement
-from tacit.study import SecureSum, Study
+from tacit.study import SecureSum
+from tacit.visits.sitting import Sitting
 
 Publish = Callable[[Callable[[list[int]], str]], str]
 """Publishes this holder's share through a function that masks it; gives what the ledger has."""
@@ -82,11 +83,11 @@ class Arithmetic(Protocol):
 
 @dataclass(frozen=True)
 class Holder:
-    """A holder in a session: its name and signing key, the study, how it publishes its share."""
+    """A holder in a session: its name and signing key, what is summed, how it publishes."""
 
     name: str
     key: str
-    study: Study
+    sitting: Sitting
     store: Store
     publish: Publish
     arithmetic: Arithmetic = masks
@@ -97,7 +98,8 @@ class Holder:
         with self.store.alone():
             session = read_session(self.store, step.session)
             if session is not None:
-                _require(session.study_hash == self.study.hash, "a session is of one study")
+                same = session.subject == self.sitting.subject
+                _require(same, "a session is of one study, and of one question")
                 if step.round in session.answers:
                     same = session.questions[step.round] == question
                     _require(same, "a round is answered once, and was asked otherwise before")
@@ -139,11 +141,11 @@ class Holder:
         secrets = Secrets(cipher=new(), masking=new(), seed=new())
         cipher = self.arithmetic.public_of(secrets.cipher)
         mask = self.arithmetic.public_of(secrets.masking)
-        text = keys_statement(self.study, step.session, self.name, cipher, mask)
+        text = keys_statement(self.sitting, step.session, self.name, cipher, mask)
         signature = self.arithmetic.sign(self.key, text)
         told = {"cipher": cipher, "mask": mask, "signature": signature}
         return Keyed(
-            study_hash=self.study.hash,
+            subject=self.sitting.subject,
             questions={"keys": question},
             answers={"keys": json.dumps(told)},
             secrets=secrets,
@@ -171,7 +173,7 @@ class Holder:
             for name, given in shares.items()
         }
         return Shared(
-            study_hash=session.study_hash,
+            subject=session.subject,
             questions=session.questions | {"shares": question},
             answers=session.answers | {"shares": json.dumps(sealed)},
             secrets=session.secrets,
@@ -196,7 +198,7 @@ class Holder:
         )
         is_signed = self.arithmetic.is_signed
         for name, told in payload.items():
-            own = is_own_key(self.study, step.session, name, told, is_signed)
+            own = is_own_key(self.sitting, step.session, name, told, is_signed)
             _require(own, f"a key that {name!r} did not sign")
             for use, private in (
                 ("cipher", session.secrets.cipher),
@@ -229,7 +231,7 @@ class Holder:
             )
             held[name] = Shares(**shares)
         return Masking(
-            study_hash=session.study_hash,
+            subject=session.subject,
             questions=session.questions | {"masked": question},
             answers=session.answers,
             secrets=session.secrets,
@@ -255,7 +257,7 @@ class Holder:
         vector = stored.pop("vector")
         _require(stored == made_for, "the share of this session was masked for others")
         return Masked(
-            study_hash=session.study_hash,
+            subject=session.subject,
             questions=session.questions,
             answers=session.answers | {"masked": json.dumps({"vector": vector})},
             held=session.held,
@@ -272,10 +274,10 @@ class Holder:
         _require(set(vectors) <= set(session.held), "survivors must have given shares")
         mine = digest(json.loads(session.answers["masked"])["vector"])
         _require(vectors.get(self.name) == mine, "my own vector is not among theirs")
-        text = stay_statement(self.study.hash, step.session, session.held, vectors)
+        text = stay_statement(self.sitting.subject, step.session, session.held, vectors)
         signature = json.dumps({"signature": self.arithmetic.sign(self.key, text)})
         return Agreed(
-            study_hash=session.study_hash,
+            subject=session.subject,
             questions=session.questions | {"agree": question},
             answers=session.answers | {"agree": signature},
             held=session.held,
@@ -285,7 +287,7 @@ class Holder:
     def _ended(self, session: Agreed, step: Step, payload: dict[str, Any], question: str) -> Ended:
         """Shares of survivors' seeds and of the others' keys, once enough agree on who stayed."""
         agreed = self._agreed_sum
-        text = stay_statement(self.study.hash, step.session, session.held, session.vectors)
+        text = stay_statement(self.sitting.subject, step.session, session.held, session.vectors)
         agreeing = [
             name
             for name, signature in payload.items()
@@ -313,7 +315,7 @@ class Holder:
     @property
     def _agreed_sum(self) -> SecureSum:
         """What the study says of its sum."""
-        agreed = self.study.secure_sum
+        agreed = self.sitting.study.secure_sum
         if agreed is None or self.name not in agreed.holders:
             raise SumError("the study has no sum with this holder")
         return agreed

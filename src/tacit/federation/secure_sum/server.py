@@ -23,13 +23,13 @@ from tacit import limits
 from tacit.errors import FederationError
 from tacit.federation.secure_sum import masks
 from tacit.federation.secure_sum.masks import SumError
-from tacit.federation.secure_sum.statements import digest, is_own_key, length_of
+from tacit.federation.secure_sum.statements import digest, is_own_key
 from tacit.federation.server.ask import Patience, Question, Standing, ask
 from tacit.federation.wire import Round, Step, step_request
-from tacit.release import Release
 from tacit.release.attestation import Attestation, stay_statement
-from tacit.study import SecureSum, Study
+from tacit.study import SecureSum
 from tacit.study.toml import study_toml
+from tacit.visits.sitting import Message, Sitting
 
 MOST_ATTEMPTS = 3
 """Sessions that one run begins, as long as they cost nothing."""
@@ -78,14 +78,16 @@ class TooFewError(FederationError):
 class Sum:
     """A secure sum under way: one session with the holders behind the nodes of a grid.
 
-    `names` are holders' as their signatures prove them, and `known` what is believed before.
+    `before` is the sum of the visit before, where there was one. `names` are holders' as their
+    signatures prove them, and `known` what is believed before.
     `missing` are holders of the study that did not come through the last round, with the reason,
     and `paid` those who sent a masked vector in the last session.
     """
 
     grid: Grid
-    study: Study
+    sitting: Sitting
     patience: Patience
+    before: Message | None = None
     on_change: Callable[[Standing[Told]], None] = lambda _standing: None
     session: str = field(default_factory=lambda: secrets.token_hex(16))
     known: Mapping[int, str] = field(default_factory=dict)
@@ -98,11 +100,11 @@ class Sum:
     @property
     def agreed(self) -> SecureSum:
         """What the study says of its sum."""
-        if self.study.secure_sum is None:
+        if self.sitting.study.secure_sum is None:
             raise FederationError("the study has no secure_sum")
-        return self.study.secure_sum
+        return self.sitting.study.secure_sum
 
-    def run(self) -> Release:
+    def run(self) -> Message:
         """The sum of those who stayed; tried again as long as an attempt has cost nothing."""
         end = time.monotonic() + self.patience.deadline
         for _ in range(MOST_ATTEMPTS - 1):
@@ -114,7 +116,7 @@ class Sum:
             self.session = secrets.token_hex(16)
         return self._attempt()
 
-    def _attempt(self) -> Release:
+    def _attempt(self) -> Message:
         """All rounds of one session."""
         self._asked_for_vectors = False
         keys = self._keys()
@@ -135,10 +137,12 @@ class Sum:
             keys={name: keys[name]["mask"] for name in shares},
             told=told,
         )
-        length = length_of(self.study)
+        length = self.sitting.length
         total = masks.add(*(masks.unpack(text, length) for text in vectors.values()))
         steps = masks.signed(masks.add(total, masks.negative(unmasking.masks(length))))
-        return release_of_sum(self.study, steps, len(vectors), attestation)
+        return message_of_sum(
+            self.sitting, steps, len(vectors), before=self.before, attestation=attestation
+        )
 
     # Rounds.
 
@@ -149,7 +153,7 @@ class Sum:
         def accept(node: int, text: str) -> Told:
             told = _object(text)
             for name in self.agreed.holders:
-                own = is_own_key(self.study, self.session, name, told, masks.is_signed)
+                own = is_own_key(self.sitting, self.session, name, told, masks.is_signed)
                 if own and name not in names.values():
                     names[node] = name
                     return told
@@ -174,7 +178,7 @@ class Sum:
             name: {other: given[name] for other, given in shares.items() if name in given}
             for name in shares
         }
-        length = length_of(self.study)
+        length = self.sitting.length
 
         def read(_name: str, told: Told) -> Told:
             masks.unpack(str(told.get("vector")), length)
@@ -187,7 +191,7 @@ class Sum:
     def _agreement(self, sharers: list[str], vectors: dict[str, str]) -> Attestation:
         """Survivors' signatures on who gave shares, who stayed, and what those sent."""
         digests = {name: digest(text) for name, text in vectors.items()}
-        text = stay_statement(self.study.hash, self.session, sharers, digests)
+        text = stay_statement(self.sitting.subject, self.session, sharers, digests)
 
         def read(name: str, told: Told) -> Told:
             if not masks.is_signed(self.agreed.holders[name], str(told.get("signature")), text):
@@ -244,12 +248,15 @@ class Sum:
         }
 
     def _step(self, name: Round, payload: object) -> RecordDict:
+        asked = self.sitting.question
         return step_request(
             Step(
-                study=study_toml(self.study),
+                study=study_toml(self.sitting.study),
                 session=self.session,
                 round=name,
                 payload=json.dumps(payload),
+                question="" if asked is None else asked.to_json(),
+                opening=self.sitting.opening,
             )
         )
 
@@ -279,24 +286,24 @@ class Sum:
         return f"it is charged at {', '.join(self.paid) or 'whoever masked a vector'}"
 
 
-def release_of_sum(
-    study: Study, steps: list[int], survivors: int, attestation: Attestation | None = None
-) -> Release:
-    """The sum as one release, whose holder is all of them."""
-    if max(map(abs, steps)) > LARGEST:
+def message_of_sum(
+    sitting: Sitting,
+    vector: list[int],
+    survivors: int,
+    *,
+    before: Message | None = None,
+    attestation: Attestation | None = None,
+) -> Message:
+    """The sum as one document, whose holder is all of them."""
+    if max(map(abs, vector)) > LARGEST:
         raise SumError(
             "secure sum: what was unmasked is no sum, so a holder sent a wrong vector or share"
         )
-    mechanism = study.summed(survivors)
-    entries = mechanism.layout.entries
-    return Release.of(
-        study,
-        mechanism,
-        steps[:entries],
-        steps[-1] if len(steps) > entries else None,
-        holder=f"secure sum of {survivors} holders",
+    return sitting.message(
+        vector,
+        survivors,
+        before,
         drawn_by="sum of shares of discrete Gaussian noise",
-        survivors=survivors,
         attestation=attestation,
     )
 

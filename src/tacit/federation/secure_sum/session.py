@@ -53,9 +53,9 @@ class Shares(Record):
 
 
 class _Known(Record):
-    """What every state has: the study, what was asked (digests), and what was answered."""
+    """What every state has: what the sum is of, what was asked (digests), and answered."""
 
-    study_hash: str
+    subject: str
     questions: dict[str, str]
     answers: dict[str, str]
 
@@ -138,10 +138,10 @@ def write_session(store: Store, name: str, session: Session) -> None:
 
 
 def ended(session: Session) -> Ended:
-    """What is remembered of a session that is over: its study, and its last answer if any."""
+    """What is remembered of a session that is over: its subject, and its last answer if any."""
     last = {"unmask"}
     return Ended(
-        study_hash=session.study_hash,
+        subject=session.subject,
         questions={name: text for name, text in session.questions.items() if name in last},
         answers={name: text for name, text in session.answers.items() if name in last},
     )

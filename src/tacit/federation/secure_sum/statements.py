@@ -5,27 +5,30 @@ import re
 from collections.abc import Callable
 
 from tacit.release.attestation import statement
-from tacit.study import Study
+from tacit.visits.sitting import Sitting
 
 IsSigned = Callable[[str, str, bytes], bool]
 """Whether a text carries the signature of a public key: key, signature, text."""
 
 
-def keys_statement(study: Study, session: str, name: str, cipher: str, masking: str) -> bytes:
+def keys_statement(sitting: Sitting, session: str, name: str, cipher: str, masking: str) -> bytes:
     """What a holder signs of its keys."""
-    return statement("tacit sum keys", study.hash, session, name, cipher, masking)
+    return statement("tacit sum keys", sitting.subject, session, name, cipher, masking)
 
 
-def is_own_key(study: Study, session: str, name: str, told: object, is_signed: IsSigned) -> bool:
-    """Whether keys are signed by the holder they are said to be of."""
-    if study.secure_sum is None or name not in study.secure_sum.holders:
+def is_own_key(
+    sitting: Sitting, session: str, name: str, told: object, is_signed: IsSigned
+) -> bool:
+    """Whether keys are signed, for this very sitting, by the holder they are said to be of."""
+    agreed = sitting.study.secure_sum
+    if agreed is None or name not in agreed.holders:
         return False
     if not isinstance(told, dict) or set(told) != {"cipher", "mask", "signature"}:
         return False
     if not all(isinstance(value, str) and value.isascii() for value in told.values()):
         return False
-    text = keys_statement(study, session, name, told["cipher"], told["mask"])
-    return is_signed(study.secure_sum.holders[name], told["signature"], text)
+    text = keys_statement(sitting, session, name, told["cipher"], told["mask"])
+    return is_signed(agreed.holders[name], told["signature"], text)
 
 
 def route(session: str, sender: str, receiver: str) -> bytes:
@@ -41,8 +44,3 @@ def digest(vector: str) -> str:
 def is_digest(text: object) -> bool:
     """Whether something is written as a digest is."""
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
-
-
-def length_of(study: Study) -> int:
-    """Entries of a share: every noisy number, and the number of rows where it is exact."""
-    return study.form.layout.entries + (study.count in {"exact", "public"})

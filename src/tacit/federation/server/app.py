@@ -22,10 +22,10 @@ from tacit.analyst.collection import collect
 from tacit.errors import FederationError, TacitError
 from tacit.federation.flower import run_folder
 from tacit.federation.project import refuse_two_stages
-from tacit.federation.secure_sum.server import Sum
+from tacit.federation.secure_sum.server import Sum, TooFewError
 from tacit.federation.server.ask import Patience, Standing
 from tacit.federation.server.gather import Gathered, Inquiry, enough, gather
-from tacit.federation.server.minutes import LOG, Minutes, say_end, unread, write_record
+from tacit.federation.server.minutes import LOG, MARK, Minutes, say_end, unread, write_record
 from tacit.files import read_toml, write_whole
 from tacit.release import Release
 from tacit.release.attestation import attesting
@@ -33,6 +33,7 @@ from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.visits.ask import next_question
+from tacit.visits.sitting import Message, Sitting
 
 if TYPE_CHECKING:
     from tacit.analyst.families.links import FamilyName
@@ -241,18 +242,50 @@ def _visited(
 
 
 def _summed(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
-    """One release, of all holders' sum, signed by those who stayed."""
+    """One release, of all holders' sums over all visits, signed by those who stayed in each."""
+    study = order.inquiry.study
+    message, opening = _sum(grid, order, minutes, Sitting(study), None)
+    for _ in range(study.visit_count - 1):
+        question = next_question(study, [message])
+        question.save(order.out / f"question{question.visit}.json")
+        sitting = Sitting(study, question, opening)
+        try:
+            message, _ = _sum(grid, order, minutes, sitting, message)
+        except TooFewError as error:
+            if not _is_corrected(message):
+                raise
+            LOG.info("%s visit %d: %s; the visits before are fitted", MARK, sitting.number, error)
+            break
+    if not isinstance(message, Release):  # pragma: no cover - the last visit asks for statistics
+        raise TypeError
+    return [message]
+
+
+def _is_corrected(message: Message) -> bool:
+    """Whether a sum holds a correction: then it can be fitted without the visits that follow."""
+    return isinstance(message, Release) and len(message.answers) > 1
+
+
+def _sum(
+    grid: Grid, order: Order, minutes: Minutes, sitting: Sitting, before: Message | None
+) -> tuple[Message, str]:
+    """The sum of one sitting, and its session."""
     inquiry = order.inquiry
     under_way = Sum(
-        grid, inquiry.study, inquiry.patience, on_change=minutes.tell, known=inquiry.nodes
+        grid,
+        sitting,
+        inquiry.patience,
+        before=before,
+        on_change=minutes.tell,
+        known=inquiry.nodes,
     )
     try:
-        release = under_way.run()
+        message = under_way.run()
     finally:
         minutes.holders |= under_way.names
         minutes.missing = under_way.missing
         minutes.paid = under_way.paid
         minutes.take(under_way.standings.values())
-    attesting(release)
-    release.save(order.out / "releases" / "sum.json")
-    return [release]
+    attesting(message)
+    message.save(order.out / "releases" / "sum.json")
+    return message, under_way.session

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Method, Mixture, Settings
 from tacit.analyst.methods.noise_aware import residual
 from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
@@ -35,7 +36,9 @@ from tacit.analyst.methods.noise_aware.net import (
     net_of,
 )
 from tacit.analyst.methods.noise_aware.outlying import kept_of
+from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.verdict import warning
+from tacit.analyst.methods.noise_aware.whole import Shared, whole_of
 from tacit.analyst.posterior.laws import Differing
 from tacit.analyst.prior import Prior
 
@@ -60,9 +63,10 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
 
 def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """The mixture where holders may differ."""
-    kept = kept_of(evidence, prior, settings.noise_variance)
+    some = some_of(evidence)
+    kept = kept_of(some, prior, settings.noise_variance)
     pilot = kept.pilot
-    inner = evidence.only(kept.holders) if kept.aside else evidence
+    inner = some.only(kept.holders) if kept.aside else some
     places = [place for _, place in _places(pilot.facts, pilot.spread, inner, prior, settings)]
     net = net_of(pilot, places)
     mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
@@ -73,8 +77,53 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
         warning=warning(mixture, alike, pilot.facts),
         differing=_differences(net, pilot, within),
     )
-    alone = {j: fit(evidence.only([j]), prior, settings) for j in kept.aside}
+    aside = kept.aside
+    if some is not evidence:
+        mixture, aside = _of_all(mixture, evidence, prior, _shared(mixture, best, pilot, inner))
+    alone = {j: fit(evidence.only([j]), prior, settings) for j in aside}
     return mixture.with_aside(alone)
+
+
+def _shared(mixture: Mixture, best: Place, pilot: Pilot, evidence: Evidence) -> Shared:
+    """What some holders tell of all."""
+    spread = np.zeros(evidence.d) if mixture.differing is None else mixture.differing.spreads
+    mean = mixture.mean()
+    variance = mixture.residual_variance() / mixture.unshrunk
+    unlike = None
+    if evidence.squares is not None and np.any(pilot.facts.ratios != 1):
+        model = Model(pilot.facts, best.share, spread=pilot.spread)
+        model.gaussian(variance)
+        unlike = Unlike.at(model, evidence, variance).spread()
+    return Shared(
+        share=best.share,
+        noise_variance=variance,
+        spread=mixture.weights @ spread**2,
+        second=mixture.covariance() + np.outer(mean, mean),
+        unlike=unlike,
+    )
+
+
+def _of_all(
+    mixture: Mixture, evidence: Evidence, prior: Prior, shared: Shared
+) -> tuple[Mixture, tuple[int, ...]]:
+    """With the average of all holders, and every one's own, where some told of τ; who is aside."""
+    if mixture.differing is None:  # pragma: no cover
+        raise AssertionError  # who asks has holders that may differ
+    whole = whole_of(evidence, prior, shared, np.flatnonzero(mixture.differing.told))
+    counted = np.setdiff1d(np.arange(evidence.holders), whole.aside)
+    differing = replace(
+        mixture.differing,
+        locations=whole.own[counted],
+        covariances=whole.own_covariance[counted],
+        ratios=whole.ratios[counted],
+    )
+    parts = mixture.parts
+    return replace(
+        mixture,
+        locations=np.tile(whole.location, (parts, 1)),
+        covariances=np.tile(whole.covariance, (parts, 1, 1)),
+        differing=differing,
+    ), whole.aside
 
 
 def pilot_places(
@@ -102,7 +151,8 @@ def _alike_facts(evidence: Evidence, prior: Prior, settings: Settings) -> tuple[
     spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
     if settings.noise_variance is None:
         model = Model(facts, PILOT_SHARE, spread=spread)
-        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+        variance = residual.centre(residual.noise_variances(model, evidence, prior))
+        facts = replace(facts, ratios=residual.ratios(model, evidence, variance))
     return facts, spread
 
 
@@ -138,7 +188,7 @@ def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
     model.second = best.second
     solution = model.solve(best.noise_variance)
     basis = pilot.facts.grams.basis
-    local = solution.design[:, :, : len(model.mean)]
+    local = solution.sums.design[:, :, : len(model.mean)]
     information = np.einsum("jab,jac->bc", local, local) / len(local)
     within = np.linalg.inv(information + model.precision)
     return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.gram import Grams, grams
+from tacit.analyst.methods.gram import Grams, GramTotal, grams
 from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
+from tacit.analyst.methods.noise_aware.sums import Sides, Sums, inverse_of, sums_of
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -59,8 +60,13 @@ class Facts:
 def facts_of(evidence: Evidence, prior: Prior) -> Facts:
     """What the evidence says of X'X, and the rest of it in the same basis."""
     posterior = grams(evidence)
-    values, vectors = np.linalg.eigh(posterior.mean)
-    sampling = np.einsum("jab,jb,jcb->jac", vectors, np.maximum(values, 0.0), vectors)
+    total = GramTotal(posterior.basis, posterior.sizes, posterior.mean.sum(axis=0))
+    return facts_from(evidence, posterior, slopes_of(evidence, total, prior))
+
+
+def facts_from(evidence: Evidence, posterior: Grams, slopes: Slopes) -> Facts:
+    """The same, of holders whose Gram matrices and expected slopes are known."""
+    sampling = _not_negative(posterior.mean)
     size = np.einsum("jaa->j", sampling) / evidence.d
     rounding = 1e-12 * (1 + size) ** 2  # exact statistics have no noise
     axes = posterior.basis
@@ -75,10 +81,21 @@ def facts_of(evidence: Evidence, prior: Prior) -> Facts:
         sampling=sampling,
         errors=_errors(evidence, posterior.basis, sampling),
         ratios=np.ones(evidence.holders),
-        slopes=slopes_of(evidence, posterior, prior),
+        slopes=slopes,
         axes=axes,
         back=back,
     )
+
+
+def _not_negative(matrices: Array) -> Array:
+    """Symmetric matrices without their negative part."""
+    try:
+        np.linalg.cholesky(matrices)  # a fifth of the time
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrices)
+        kept: Array = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
+        return kept
+    return matrices
 
 
 def _errors(evidence: Evidence, basis: Array, sampling: Array) -> Array:
@@ -95,7 +112,7 @@ class Solution:
     """A node with what it was solved from; axes of (θ, c) in the eigenbasis."""
 
     node: Node
-    design: Array  # (J, d, 2d + 1): L_j⁻¹[S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], V_j = L_jL_j'
+    sums: Sums
     between: Array  # (d, d): U'DU
     mean: Array  # (2d,): of (θ − m, c)
     covariance: Array  # (2d, 2d)
@@ -129,22 +146,33 @@ class Model:
 
     def solve(self, noise_variance: float) -> Solution:
         """The Gaussian at a σ², with E[θθ'] as it is."""
-        d = len(self.mean)
+        return self.solution(self.sums(noise_variance), noise_variance)
+
+    @property
+    def between(self) -> Array:
+        """U'DU."""
         back = self.facts.back
-        between = (back * self.spread) @ back.T
-        root, design = self._whitened(noise_variance, between)
-        flat = design.reshape(-1, 2 * d + 1)
-        normal = flat.T @ flat
+        between: Array = (back * self.spread) @ back.T
+        return between
+
+    def solution(self, sums: Sums, noise_variance: float) -> Solution:
+        """The Gaussian that holders' sums and the prior give."""
+        d = len(self.mean)
+        normal = sums.normal
         precision = normal[:-1, :-1] + self.prior_precision()
-        factor = np.linalg.cholesky(precision)
+        factor = np.linalg.cholesky(precision).astype(float)
         half = np.linalg.solve(factor, normal[:-1, -1])
-        covariance = np.linalg.inv(precision).astype(float)
+        covariance = inverse_of(precision, factor)
         mean = covariance @ normal[:-1, -1]
-        determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum()
-        determinant += np.log(np.diag(factor)).sum()
+        determinant = sums.log_determinant + np.log(np.diag(factor)).sum()
         fitness = -determinant - 0.5 * (normal[-1, -1] - half @ half - self.log_precision)
-        node = Node(float(fitness), self.mean + mean[:d], covariance[:d, :d], noise_variance)
-        return Solution(node=node, design=design, between=between, mean=mean, covariance=covariance)
+        return Solution(
+            node=Node(float(fitness), self.mean + mean[:d], covariance[:d, :d], noise_variance),
+            sums=sums,
+            between=self.between,
+            mean=mean,
+            covariance=covariance,
+        )
 
     def prior_precision(self) -> Array:
         """Precision of (θ, c) before any release, (2d, 2d)."""
@@ -153,23 +181,24 @@ class Model:
         precision[:d, :d] = self.precision
         return precision
 
-    def _whitened(self, noise_variance: float, between: Array) -> tuple[Array, Array]:
-        """L_j, and the design of `Solution`."""
+    def sums(self, noise_variance: float) -> Sums:
+        """What the holders say, at a σ²."""
         facts = self.facts
         posterior = facts.grams
+        d = len(self.mean)
+        between = self.between
         total = noise_variance * facts.ratios[:, None, None] * facts.errors
         total += _spread(posterior.own_variance, self.second + between)
-        total += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
+        total[:, range(d), range(d)] += facts.moment_variance[:, None]
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
-        root = np.linalg.cholesky(total).astype(float)
-        shared = _square_root(_spread(posterior.shared_variance, self.second))
-        sides = [
-            posterior.mean,
-            posterior.sizes[:, None, None] * shared,
-            self.residual[..., None],
-        ]
-        return root, np.linalg.solve(root, np.concatenate(sides, axis=2))
+        sides = Sides(
+            mean=posterior.mean,
+            sizes=posterior.sizes,
+            shared=_square_root(_spread(posterior.shared_variance, self.second)),
+            residual=self.residual,
+        )
+        return sums_of(total, sides)
 
     def residuals(self, node: Node, evidence: Evidence) -> tuple[Array, Array]:
         """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
@@ -186,7 +215,7 @@ class Model:
         told = facts.sampling - 2 * gain @ facts.sampling
         squares = evidence.squares - np.einsum("jab,jab->j", told, second)
         squares -= 2 * np.einsum("ja,jab,jb->j", location, gain, facts.moments)
-        hidden = np.einsum("jab,jab->j", facts.slopes.hidden, second)
+        hidden = facts.grams.sizes * np.einsum("ab,jab->j", facts.slopes.hidden, second)
         size = np.sum(location**2, axis=1)
         noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
         return squares - hidden / 2, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
@@ -205,8 +234,9 @@ class Model:
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
         sampling = noise_variance * facts.ratios[:, None, None] * facts.errors
-        noise = np.stack([_spread(*pair) for pair in zip(unknown, second, strict=True)])
-        noise += facts.moment_variance[:, None, None] * np.eye(len(self.mean))
+        noise = _spread(unknown, second)
+        d = len(self.mean)
+        noise[:, range(d), range(d)] += facts.moment_variance[:, None]
         gain: Array = sampling @ np.linalg.inv(sampling + noise)
         return gain
 
@@ -214,10 +244,10 @@ class Model:
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
     """Mean (J, d) and covariance (J, d, d) of every holder's own θ_j, in the eigenbasis."""
     d = len(prior_mean)
-    design = solution.design[:, :, : 2 * d]
-    local = solution.design[:, :, :d]
+    design = solution.sums.design[:, :, : 2 * d]
+    local = solution.sums.design[:, :, :d]
     gain = solution.between @ local.swapaxes(1, 2)
-    left = solution.design[:, :, -1] - design @ solution.mean
+    left = solution.sums.design[:, :, -1] - design @ solution.mean
     location = prior_mean + solution.mean[:d] + np.einsum("jab,jb->ja", gain, left)
     follow = -gain @ design
     follow[:, :, :d] += np.eye(d)
@@ -228,9 +258,10 @@ def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Arra
 
 def _spread(variance: Array, second: Array) -> Array:
     """Cov(Mθ), M symmetric with independent entries of these variances, E[θθ'] = `second`."""
-    off = variance * second
-    d = second.shape[0]
-    off[..., range(d), range(d)] = variance @ np.diag(second)
+    off: Array = variance * second
+    d = second.shape[-1]
+    sizes = np.diagonal(second, axis1=-2, axis2=-1)
+    off[..., range(d), range(d)] = (variance @ sizes[..., None])[..., 0]
     return off
 
 

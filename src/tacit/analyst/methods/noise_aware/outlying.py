@@ -71,7 +71,11 @@ def _suspect(pilot: Pilot) -> int | None:
     model.gaussian(pilot.noise_variance)
     solution = model.solve(pilot.noise_variance)
     own, _ = own_coefficients(solution, model.mean)
-    apart = ((own - solution.node.location) @ model.facts.axes.T)[:, pilot.told] ** 2
+    return suspect_among(((own - solution.node.location) @ model.facts.axes.T)[:, pilot.told] ** 2)
+
+
+def suspect_among(apart: Array) -> int | None:
+    """The holder that causes most of some coefficient's squared deviations, (J, m), or none."""
     if not apart.size:
         return None
     shares = apart / np.maximum(apart.sum(axis=0), 1e-300)
@@ -85,10 +89,17 @@ def _probability(pilot: Pilot, without: Pilot, place: int) -> float:
     model.gaussian(without.noise_variance)
     profile = Profile.of(model, model.solve(without.noise_variance))
     total = profile.normals.sum(axis=0)
-    distance = _deviance(total, profile.prior)
-    distance -= _deviance(total - profile.normals[place], profile.prior)
-    d = len(model.mean)
-    return float(fdtrc(d, max(len(profile.normals) - 2, 1), max(distance, 0.0) / d))
+    return chance_of(total, profile.normals[place], profile.prior, len(profile.normals))
+
+
+def chance_of(normal: Array, alone: Array, prior: Array, holders: int) -> float:
+    """Probability that one of so many is as far from the others; `alone` is its part of `normal`.
+
+    `prior` is the precision of (θ, c) before any release.
+    """
+    d = len(prior) // 2
+    distance = _deviance(normal, prior) - _deviance(normal - alone, prior)
+    return float(fdtrc(d, max(holders - 2, 1), max(distance, 0.0) / d))
 
 
 def _deviance(normal: Array, prior: Array) -> float:

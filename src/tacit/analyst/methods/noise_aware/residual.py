@@ -9,6 +9,7 @@ tell of would have too narrow an interval.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -52,8 +53,8 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
     return law
 
 
-def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
-    r"""Every holder's ρ_j, (J,): 1 where residual variances do not clearly differ.
+def ratios(model: Model, evidence: Evidence, variance: float) -> Array:
+    r"""Every holder's ρ_j at a σ², (J,): 1 where residual variances do not clearly differ.
 
     $1 + ω²/(ω² + v_j)·(R_j/(n_jσ²) − 1)$, R_j its residual sum of squares, v_j that ratio's
     variance.
@@ -61,18 +62,40 @@ def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
     alike = np.ones(evidence.holders)
     if evidence.holders == 1 or evidence.squares is None or evidence.counts is None:
         return alike
-    variance = centre(noise_variances(model, evidence, prior))
-    n = np.maximum(evidence.counts, 1.0)
-    squares, noise = model.residuals(model.gaussian(variance), evidence)
-    apart = squares / (n * variance) - 1
-    doubt = 2 / n + noise / (n * variance) ** 2
-    spreads = UNLIKE[:, None] ** 2 + doubt
-    scores = -0.5 * np.sum(np.log(spreads) + apart**2 / spreads, axis=1)
-    best = int(np.argmax(scores))
-    if scores[best] < scores[0] + CLEARLY:
-        return alike
-    shrunk: Array = 1 + UNLIKE[best] ** 2 / spreads[best] * apart
-    return np.maximum(shrunk, LEAST_RATIO)
+    model.gaussian(variance)
+    unlike = Unlike.at(model, evidence, variance)
+    spread = unlike.spread()
+    return alike if spread is None else unlike.ratios(spread)
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Every holder's residual sum against what σ² lets expect, less 1; and its variance."""
+
+    apart: Array  # (J,): R_j/(n_jσ²) − 1
+    doubt: Array  # (J,): v_j
+
+    @classmethod
+    def at(cls, model: Model, evidence: Evidence, variance: float) -> "Unlike":
+        """At a σ², with the model's E[θθ'] as it is."""
+        if evidence.counts is None:  # pragma: no cover
+            raise AssertionError  # who asks has checked
+        n = np.maximum(evidence.counts, 1.0)
+        squares, noise = model.residuals(model.solve(variance).node, evidence)
+        doubt = 2 / n + noise / (n * variance) ** 2
+        return cls(apart=squares / (n * variance) - 1, doubt=doubt)
+
+    def spread(self) -> float | None:
+        """ω, or nothing where holders may as well be alike."""
+        spreads = UNLIKE[:, None] ** 2 + self.doubt
+        scores = -0.5 * np.sum(np.log(spreads) + self.apart**2 / spreads, axis=1)
+        best = int(np.argmax(scores))
+        return None if scores[best] < scores[0] + CLEARLY else float(UNLIKE[best])
+
+    def ratios(self, spread: float) -> Array:
+        """ρ_j at this ω."""
+        shrunk: Array = 1 + spread**2 / (spread**2 + self.doubt) * self.apart
+        return np.maximum(shrunk, LEAST_RATIO)
 
 
 def centre(law: Law) -> float:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.gram import Grams
+from tacit.analyst.methods.gram import GramTotal
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ class Slopes:
     spreads: Array  # (p,): λ
     variance: float  # v, of rows as they are
     most: float  # of the residual variance of shrunk rows: nothing explained
-    hidden: Array  # (J, d, d): what noise may hide of S_j, in the eigenbasis of the Gram matrices
+    hidden: Array  # (d, d): what noise may hide of S_j/n_j, in the eigenbasis of Gram matrices
     by_spread: Mapping[float, float] = field(default_factory=lambda: SHARES)  # ρ, and how likely
 
     @property
@@ -75,11 +75,11 @@ class Slopes:
         return covariance
 
 
-def slopes_of(evidence: Evidence, grams: Grams, prior: Prior) -> Slopes:
-    """The prior of slopes for some evidence, whose Gram matrices are those given."""
+def slopes_of(evidence: Evidence, total: GramTotal, prior: Prior) -> Slopes:
+    """The prior of slopes for some evidence, whose Gram matrices have this total."""
     first = int(evidence.intercept)
-    n = float(grams.sizes.sum())
-    gram = grams.basis @ grams.mean.sum(axis=0) @ grams.basis.T / n
+    n = float(total.sizes.sum())
+    gram = total.basis @ total.mean @ total.basis.T / n
     noise = math.sqrt(float(np.sum(evidence.gram_sd**2))) / n
     features = gram[first:, first:]
     share = 1.0
@@ -101,7 +101,7 @@ def slopes_of(evidence: Evidence, grams: Grams, prior: Prior) -> Slopes:
         spreads=spreads,
         variance=variance / share,
         most=most_variance,
-        hidden=grams.sizes[:, None, None] * (grams.basis.T @ hidden @ grams.basis),
+        hidden=total.basis.T @ hidden @ total.basis,
     )
 
 

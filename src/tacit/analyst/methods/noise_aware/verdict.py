@@ -34,8 +34,8 @@ def warning(mixture: Mixture, covariance: Array, facts: Facts) -> str:
     """
     basis = facts.grams.basis
     first = facts.slopes.first
-    seen = (facts.sampling + facts.slopes.hidden / 2).sum(axis=0)
-    gram = mixture.unshrunk * basis @ seen @ basis.T / facts.grams.sizes.sum()
+    seen = facts.sampling.sum(axis=0) / facts.grams.sizes.sum() + facts.slopes.hidden / 2
+    gram = mixture.unshrunk * basis @ seen @ basis.T
     level = 0.0
     if first:
         middle = gram[0] / max(gram[0, 0], 1e-12)

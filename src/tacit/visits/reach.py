@@ -1,0 +1,44 @@
+r"""How long rows and how large residuals may be, from public quantities alone.
+
+Let h = d/(nμ) be the noise on one of d directions over what n rows hold there, with n and μ as the
+study plans them. Bounds balance noise, which grows with them, against what they take away.
+Residuals of sd σ that are cut at tσ show a change of the coefficients at the rate erf(t/√2), under
+noise in proportion to t: for t → 0 the ratio of the two is 1.25σ, for t = 2 it is 2.1σ. So bounds
+are small where noise decides, and grow as h^(−1/3) where what is cut does: noise² + bias² of a
+bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides.
+"""
+
+import math
+
+import numpy as np
+
+from tacit.privacy.gaussian import mu_of
+from tacit.privacy.visits import shares_of
+from tacit.study import Study
+from tacit.study.visits import has_places
+
+RADIUS = 0.4
+RADIUS_POWER = -0.3
+RADII = (1.0, 20.0)
+REACH = 0.45
+REACH_POWER = -1 / 3
+REACHES = (0.4, 6.0)
+
+
+def hidden(study: Study, share: float) -> float:
+    """Noise over signal along a direction, h, with a share of the budget."""
+    rows = study.planned_rows
+    total = float(sum(rows)) if study.secure_sum is not None else math.hypot(*rows)
+    return study.d / total / (math.sqrt(share) * mu_of(study.epsilon, study.delta))
+
+
+def row_reach(study: Study) -> float:
+    """ρ: how long a row may be, over the root mean square of rows."""
+    left = sum(shares_of(study.visit_count)[has_places(study) :])
+    return float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+
+
+def residual_reach(study: Study, visit: int) -> float:
+    """t: how large a residual may be at a visit, in standard deviations."""
+    share = shares_of(study.visit_count)[visit - 1]
+    return float(np.clip(REACH * hidden(study, share) ** REACH_POWER, *REACHES))
