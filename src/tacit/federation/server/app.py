@@ -107,7 +107,7 @@ class Order:
                 out=Path(str(config["out"])),
                 method=str(config.get("method", "noise-aware")),
                 prior=str(config.get("prior", "weak")),
-                holders_are=_one_of(config, "holders-are", _HOLDERS_ARE) or _HOLDERS_ARE[0],
+                holders_are=_one_of(config, "holders-are", _HOLDERS_ARE) or "differ",
                 family=_one_of(config, "family", _FAMILIES) or None,
                 response=_one_of(config, "response", study.responses) or None,
             )
