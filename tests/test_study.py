@@ -317,7 +317,7 @@ def test_planned_rows_decide_on_the_number_of_visits():
     shared = Study.from_document(DOCUMENT | {"planned_rows": [50_000, 40_000]})
     counts = [each.visit_count for each in (few, many, shared)]
     assert counts == [1, DEFAULT_ALONE, DEFAULT_TOGETHER]
-    assert "above 0.3, where more visits tell no more" in visits(few)
+    assert "above 0.4, where more visits tell no more" in visits(few)
     assert "so that several visits tell more than one" in visits(many)
     assert visits(Study.from_document(DOCUMENT)) is None
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))

@@ -62,16 +62,19 @@ def _plainly_read(text: str, marks: str) -> object:
     exponents = marks.replace("E", "e").split("e")[1:]
     if any(exponent.lstrip("+")[:3].isdigit() for exponent in exponents):
         return None
-    return fields if _names_in(fields) == marks.count(":") else None
+    if not isinstance(fields, (dict, list)) or _names_in(fields) != marks.count(":"):
+        return None
+    return fields
 
 
-def _names_in(value: object) -> int:
+def _names_in(value: dict[str, object] | list[object]) -> int:
     """Fields of an object, and of those inside it; lists that begin with a number hold none."""
     if isinstance(value, dict):
-        return len(value) + sum(_names_in(item) for item in value.values())
-    if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-        return sum(map(_names_in, value))
-    return 0
+        inside = [item for item in value.values() if isinstance(item, (dict, list))]
+        return len(value) + sum(map(_names_in, inside))
+    if not value or not isinstance(value[0], (dict, list)):
+        return 0
+    return sum(_names_in(item) for item in value if isinstance(item, (dict, list)))
 
 
 def _strictly_read(text: str) -> object:
