@@ -11,7 +11,8 @@ Figures are R² on the rows held out: medians over runs, which differ in the noi
 refuses an answer, its line is flat at the middle of the response's range. Means over tables count
 an R² below −1 as −1. `fixed`: one set of hyperparameters for all cells, the paper's where it has
 one. `hindsight`: the best of a grid, chosen on the very rows it is judged by, for competitors.
-Ours is Tacit with six visits.
+Ours is Tacit with ten visits, as a federation has, where the study's rule chooses several, and with
+one where it does not.
 
 Bars (--check): first, or within .01 of R² of first, among fixed methods in 90 % of cells; never
 below −0.02; of the gap between one visit and least squares, mean over the tables of DIR/real, 75 %
@@ -48,7 +49,8 @@ SETTINGS = ("1", "10", "10-sum")
 """One holder; ten who publish each for itself; ten who add up securely."""
 ONE_VISIT = Competitor("ours, one visit", ours.fit, ours.Settings(visits=1), ())
 OURS = (
-    Competitor("ours, six visits", ours.fit, ours.Settings(visits=6), ()),
+    Competitor("ours", ours.fit, ours.Settings(visits=10, by_rule=True), ()),
+    Competitor("ours, ten visits", ours.fit, ours.Settings(visits=10), ()),
     Competitor("ours, three visits", ours.fit, ours.Settings(visits=3), ()),
     Competitor("ours, two visits", ours.fit, ours.Settings(visits=2), ()),
     ONE_VISIT,

@@ -10,7 +10,7 @@ Gap: what visits gain over one visit, over what least squares gains over one vis
 Bars (--check): one holder closes 75 % of the gap at ε = 1 and half of it at ε = 0.3 and 3, ten
 separate holders half of it at ε = 1; no table loses over .01 of R² against one visit.
 
-    python benchmarks/visits.py --data DIR [--runs 7] [--visits 6] [--quick] [--check]
+    python benchmarks/visits.py --data DIR [--runs 7] [--visits 10] [--quick] [--check]
 """
 
 from pathlib import Path
@@ -69,7 +69,7 @@ def main() -> None:
     bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, one holder")
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
     bench.option("--runs", type=int, default=7)
-    bench.option("--visits", type=int, default=6)
+    bench.option("--visits", type=int, default=10)
     options = bench.options()
     folder = options.data / "real" if (options.data / "real").is_dir() else options.data
     paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))

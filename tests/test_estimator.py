@@ -232,7 +232,7 @@ def test_a_fit_keeps_no_row():
         ({"ranges": (1, 0)}, "range must be .low, high. with low clearly below high"),
         ({"ranges": ("a", "b")}, "a range must be a pair of numbers"),
         ({"response_range": 3}, "a range must be a pair of numbers"),
-        ({"epsilon": 0}, "epsilon: must be greater than or equal to 0.001"),
+        ({"epsilon": 0}, "epsilon: must be at least 0.001"),
         ({"relation": "swap"}, "relation: must be"),
         ({"prior": "vague"}, "prior must be one of weak, paper"),
     ],

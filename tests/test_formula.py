@@ -599,7 +599,7 @@ def test_columns_that_do_not_fit_are_refused_in_one_sentence(formula, columns, s
 
 
 TERMS = [
-    ([{"product": []}], "terms.entry 1.product: tuple should have at least 1 item"),
+    ([{"product": []}], "terms.entry 1.product: must not be empty"),
     (
         [{"product": ["age"]}],
         "the document: terms: 'sex' is in no term: use it in one, or remove it",
@@ -618,7 +618,7 @@ TERMS = [
     ),
     (
         [{"product": ["sex", {"of": "age", "degree": 9}]}],
-        "terms.entry 1.product.entry 2.degree: must be less than or equal to 8",
+        "terms.entry 1.product.entry 2.degree: must be at most 8",
     ),
     (
         [{"product": [{"of": "sex", "degree": 2}, "age"]}],

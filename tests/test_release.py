@@ -1,9 +1,10 @@
 """The release: what it holds, that it reads back as written, a sentence for every corruption.
 
-Covers `tacit.release.document`, `tacit.release.statistics`, `tacit.files`.
+Covers `tacit.release.document`, `tacit.release.texts`, `tacit.release.statistics`, `tacit.files`.
 """
 
 import copy
+import gzip
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ import pytest
 from tacit.errors import ReleaseError
 from tacit.files import refuse_unwritable, write_whole
 from tacit.release import Release
-from tacit.release.document import MOST_BYTES
+from tacit.release.texts import MOST_BYTES
 from tacit.simulation import simulate
 from tacit.study import Study
 
@@ -524,3 +525,29 @@ def test_an_infinite_number_is_refused_wherever_it_stands(number):
     assert refusal(f'{{"format": "tacit-release", "n": [{number}]}}').startswith(
         "a release holds finite numbers only, not "
     )
+
+
+def test_a_compressed_release_is_the_same_release(tmp_path):
+    path = tmp_path / "north.json.gz"
+    RELEASE.save(path)
+    assert Release.load(path) == RELEASE
+    assert len(path.read_bytes()) < len(RELEASE.to_json()) / 2
+    again = tmp_path / "again.json.gz"
+    RELEASE.save(again)
+    assert path.read_bytes() == again.read_bytes()
+
+
+def test_a_damaged_or_swelling_compressed_release_is_refused(tmp_path):
+    path = tmp_path / "north.json.gz"
+    RELEASE.save(path)
+    whole = path.read_bytes()
+    swelling = gzip.compress(b" " * (MOST_BYTES + 5))
+    for content, sentence in (
+        (whole[:-9], "its end is missing"),
+        (whole + whole, "its end is missing, or more"),
+        (whole[:30] + b"\0\0\0\0" + whole[34:], "compressed and damaged"),
+        (swelling, "a release is at most"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ReleaseError, match=sentence):
+            Release.load(path)

@@ -21,9 +21,10 @@ from .holders import Budget, Holders, Line
 
 @dataclass(frozen=True)
 class Settings:
-    """How many visits; none: as many as the study's rule says."""
+    """How many visits, and whether only where the study's rule chooses several."""
 
-    visits: int | None = None
+    visits: int
+    by_rule: bool = False
 
 
 def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
@@ -37,8 +38,6 @@ def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
         "features": [{"name": f"x{k}", "range": [-1.0, 1.0]} for k in range(holders.d - 1)],
         "planned_rows": [len(y) for y in holders.responses],
     }
-    if settings.visits is not None:
-        document["visits"] = settings.visits
     if holders.secure_sum:
         keys = [base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(count)]
         names = [f"h{k}" for k in range(count)]
@@ -47,7 +46,9 @@ def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
             "least": count,
             "colluding": 0,
         }
-    return Study.from_document(document)
+    study = Study.from_document(document)
+    alone = settings.by_rule and study.visit_count == 1
+    return Study.from_document(document | {"visits": 1 if alone else settings.visits})
 
 
 def fit(rng: np.random.Generator, holders: Holders, budget: Budget, settings: Settings) -> Line:

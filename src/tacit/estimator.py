@@ -393,7 +393,7 @@ def batch_of(
     columns = {feature.name: column for feature, column in zip(study.features, x.T, strict=True)}
     if response is not None:
         columns[study.response.name] = response
-    if persons is not None:
+    if study.person is not None and persons is not None:
         columns[study.person] = persons
     return pa.RecordBatch.from_pydict(columns)
 

@@ -1,21 +1,26 @@
 """More holders than a net is solved for, and more files than one process reads.
 
-Covers `tacit.analyst.reading`, `tacit.analyst.methods.noise_aware.whole`.
+Covers `tacit.analyst.reading`, `tacit.analyst.methods.noise_aware.whole`,
+`tacit.analyst.methods.noise_aware.sums`, `tacit.analyst.methods.noise_aware.threads`.
 """
 
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from analyst.differing import simulated
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tacit import Study, collect, fit
+from tacit import Posterior, Study, collect, fit
 from tacit.analyst import collection, reading
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import profile, sums
+from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.posterior import storage
 from tacit.analyst.prior import Prior
 from tacit.errors import SignatureError
 from tacit.release.signature import load_key, new_key, sign
@@ -128,6 +133,33 @@ def test_one_wrong_holder_among_all_is_found_though_it_told_nothing_of_the_sprea
     assert_allclose((poisoned.mean() - honest.mean()) / sd, 0.0, atol=0.3)
 
 
+def test_many_columns_give_the_same_sums_by_their_shapes(monkeypatch):
+    _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
+    model = Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    narrow = model.solve(0.06)
+    monkeypatch.setattr(sums, "WIDE", 3)
+    wide = model.solve(0.06)
+    assert_allclose(wide.sums.normal, narrow.sums.normal, rtol=1e-9, atol=1e-9)
+    assert_allclose(wide.sums.design, narrow.sums.design, rtol=1e-9, atol=1e-9)
+    assert_allclose(wide.covariance, narrow.covariance, rtol=1e-9)
+    assert wide.node.log_weight == pytest.approx(narrow.node.log_weight)
+
+
+def test_moves_of_a_spread_are_the_same_taken_off_one_by_one_or_together(monkeypatch):
+    _, _, evidence = simulated(np.random.default_rng(9), TAU, holders=4, rows=200, noise=5.0)
+    model = Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    solution = model.solve(0.06)
+    likelihoods = []
+    for most in (1, 2, 32):
+        monkeypatch.setattr(profile, "MOST_MOVES", most)
+        moved = profile.Profile.of(model, solution)
+        for k, spread in ((0, 0.02), (2, 0.001), (1, 0.003), (0, 0.0)):
+            moved.move(k, spread)
+        likelihoods.append(moved.likelihood(1, np.array([0.0, 0.05, 0.2])))
+    assert_allclose(likelihoods[1], likelihoods[0], rtol=1e-9)
+    assert_allclose(likelihoods[2], likelihoods[0], rtol=1e-9)
+
+
 def test_who_tells_of_all_is_chosen_by_size_alone():
     rng = np.random.default_rng(7)
     sizes = rng.integers(10, 300, size=90)
@@ -138,3 +170,21 @@ def test_who_tells_of_all_is_chosen_by_size_alone():
     assert np.isin(largest, chosen.counts).all()
     assert chosen.counts.min() == sizes.min()
     assert some_of(evidence, 90) is evidence
+
+
+@pytest.mark.parametrize("holders", ["differ", "common"])
+def test_matrices_that_are_too_many_for_facts_come_back_from_the_table(
+    folder, tmp_path, monkeypatch, holders
+):
+    monkeypatch.setattr(storage, "MOST_IN_FACTS", 0)
+    posterior = fit(collect(folder, allow_simulated=True), holders=holders)
+    posterior.save(tmp_path / "posterior.parquet")
+    loaded = Posterior.load(tmp_path / "posterior.parquet")
+    assert "triangle" in pq.read_schema(tmp_path / "posterior.parquet").names
+    assert_array_equal(loaded.outcome.locations, posterior.outcome.locations)
+    assert_array_equal(loaded.outcome.covariances, posterior.outcome.covariances)
+    assert str(loaded.summary()) == str(posterior.summary())
+    if holders == "differ":
+        assert_array_equal(
+            loaded.outcome.differing.covariances, posterior.outcome.differing.covariances
+        )

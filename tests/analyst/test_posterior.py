@@ -17,6 +17,7 @@ import tacit
 from tacit.analyst.posterior.convergence import Verdict
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.units import user_units
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError
 from tacit.simulation import exact, simulate
 
@@ -182,14 +183,33 @@ class TestPriorFile:
             '[prior]\nname = "paper"\ncoefficient_sd = { "age" = 0.5 }\nnoise_rate = 0.2\n',
             encoding="utf-8",
         )
-        prior = load_prior(path, STUDY.columns)
+        prior = load_prior(path, STUDY)
         assert_allclose(np.diag(prior.covariance), [0.5 / 19, 0.25, 0.5 / 19])
         assert (prior.shape, prior.rate, prior.feature_degrees) == (20.0, 0.2, 4.0)
+
+    def test_a_prior_may_be_stated_in_the_units_of_the_data(self, tmp_path):
+        from tacit.analyst.prior_file import load_prior
+
+        path = tmp_path / "prior.toml"
+        path.write_text(
+            '[prior]\nunits = "user"\ncoefficient_mean = { "age" = 0.2 }\n'
+            'coefficient_sd = { "age" = 0.05 }\n',
+            encoding="utf-8",
+        )
+        prior = load_prior(path, STUDY)
+        units = user_units(STUDY)
+        place = units.names.index("age")
+        covariance = units.matrix @ prior.covariance @ units.matrix.T
+        assert_allclose((units.matrix @ prior.mean + units.offset)[place], 0.2)
+        assert_allclose(np.sqrt(covariance[place, place]), 0.05)
 
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
             ("[prior]\ncoefficient_sd = -1", "coefficient_sd"),
+            ('[prior]\nunits = "user"\ncoefficient_sd = 1.0', "a table by coefficient"),
+            ('[prior]\nunits = "user"\ncoefficient_sd = { "agee" = 1.0 }', "data's units"),
+            ('[prior]\nunits = "user"\ncoefficient_sd = { "(intercept)" = 1.0 }', "leave it out"),
             ('[prior]\ncoefficient_sd = { "agee" = 1.0 }', "no column"),
             ("[prior]\nfeature_degrees = 1", "feature_degrees"),
             ("[other]\nx = 1", r"\[prior\]"),
@@ -202,7 +222,7 @@ class TestPriorFile:
         path = tmp_path / "prior.toml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(PriorError, match=complaint):
-            load_prior(path, STUDY.columns)
+            load_prior(path, STUDY)
 
 
 OUTCOMES = {

@@ -110,6 +110,18 @@ def test_it_says_what_was_asked_found_and_promised(page):
         assert words in page.text, words
 
 
+@pytest.mark.parametrize(
+    ("visits", "words"),
+    [
+        (2, "visited 2 times within this one budget, for a first answer and one correction of it"),
+        (4, "for where values lie, a first answer and 2 corrections of it"),
+    ],
+)
+def test_it_says_what_visits_asked(visits, words):
+    study = study_of(planned_rows=[4000], visits=visits)
+    assert words in Page(report(fitted(study, holders=("north",)))).text
+
+
 def test_it_needs_nothing_from_outside(page):
     for tag, attributes in page.elements:
         assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base"}

@@ -244,11 +244,11 @@ def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
         ),
         (
             ["--columns", "sex:a|"],
-            "feature 'sex': levels.entry 2: string should have at least 1 character",
+            "feature 'sex': levels.entry 2: must not be empty",
         ),
-        (["--epsilon", "0"], "epsilon: must be greater than or equal to 0.001"),
+        (["--epsilon", "0"], "epsilon: must be at least 0.001"),
         (["--epsilon", "nan"], "epsilon: must be"),
-        (["--name", ""], "name: string should have at least 1 character"),
+        (["--name", ""], "name: must not be empty"),
         (
             ["--out", "study.toml"],
             "'study.toml' exists already: choose another --out, or remove it",
@@ -445,7 +445,7 @@ def test_local_diagnostics_go_to_the_error_stream_alone(tacit, house, as_json):
 def test_a_second_release_needs_again_and_budget(tacit, house):
     assert tacit(*PUBLISH)[0] == 0
     first = (house / "north.json").read_bytes()
-    assert "`again` pays for a new one" in refused(tacit(*PUBLISH))
+    assert "`--again` pays for a new one" in refused(tacit(*PUBLISH))
     assert "has epsilon = 0 at delta = 1e-06 left of its limit 1: nothing was published" in refused(
         tacit(*PUBLISH, "--again")
     )

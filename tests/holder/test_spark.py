@@ -22,12 +22,16 @@ from studies import agreed
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
+from tacit.holder.places import PLACES
 from tacit.holder.publish import publish
 from tacit.holder.scales import SCALES
 from tacit.holder.spark import numbers_of_partitions, total_of_partitions
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
+from tacit.holder.visits import mapped
 from tacit.release import Release
+from tacit.release.question import Question
+from tacit.study import Study
 
 if not shutil.which("java") and not os.environ.get("CI"):
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
@@ -114,6 +118,22 @@ def test_the_scales_are_those_of_a_local_table(spark):
     total = total_of(SCALES, TWO_STAGES, frame_of(spark), diagnostics=counted)
     assert total == total_of(SCALES, TWO_STAGES, rows(), diagnostics=expected)
     assert counted == expected
+
+
+def test_a_visits_sums_are_those_of_a_local_table(spark):
+    """Places and mapped rows, whose map travels to the executors."""
+    study = Study.from_document(STUDY.document() | {"planned_rows": [COUNT], "visits": 3})
+    assert total_of(PLACES, study, frame_of(spark)) == total_of(PLACES, study, rows())
+    question = Question(
+        study_hash=study.hash,
+        visit=2,
+        map=(np.eye(study.d) + 0.1).tolist(),
+        offset=[0.1] * study.d,
+        radius=1.5,
+        bound=0.5,
+    )
+    asked = mapped(question)
+    assert same(total_of(asked, study, frame_of(spark)), total_of(asked, study, rows()))
 
 
 def test_few_rows_and_none_are_tables_too(spark):

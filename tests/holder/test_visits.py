@@ -213,6 +213,35 @@ def test_a_holder_that_misses_the_last_visit_still_helps(tmp_path):
     assert low < 0.2 < high
 
 
+def test_holders_of_unequal_budgets_of_whom_one_misses_visits(tmp_path):
+    """Who spends more is asked again; the other's first answer still counts."""
+    agreed = study(visits=4, planned=(ROWS, ROWS))
+    budgets = {"north": 3.0, "south": 0.5}
+
+    def visit(holder, question):
+        return publish(
+            agreed,
+            rows(len(holder)),
+            holder=holder,
+            ledger=tmp_path / f"{holder}.db",
+            question=question,
+            epsilon=budgets[holder],
+        )
+
+    messages = [visit(holder, None) for holder in budgets]
+    first = [visit(holder, next_question(agreed, messages)) for holder in budgets]
+    with pytest.raises(ReleaseError, match="these are first answers"):
+        fit(first)
+    assert [release.epsilon for release in first] == [3.0, 0.5]
+    north, south = first
+    for _ in range(2):
+        north = visit("north", next_question(agreed, [north, south]))
+    posterior = fit([north, south])
+    low, high = posterior.interval(0.999)[posterior.names().index("a")]
+    assert low < 0.2 < high
+    assert [each.epsilon for each in posterior.contributions] == [3.0, 0.5]
+
+
 def test_answers_to_different_questions_are_refused_together(tmp_path):
     agreed = study(3, (ROWS, ROWS))
     alone = []

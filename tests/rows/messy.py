@@ -2,7 +2,8 @@
 
 Every one holds the same twelve patients, or says why it cannot. The writers are the real ones where
 they can run here (openpyxl, XlsxWriter, pandas, Polars, pyreadstat, sqlite3, DuckDB, Python's csv);
-text that Excel, R and databases' clients write is written out letter by letter.
+text that Excel, R and databases' clients write is written out letter by letter. Those in `files/`
+were written once: .xls by xlwt, .xlsb by pyxlsbwriter, .ods by odfpy, .sas7bdat by haven.
 """
 
 import csv
@@ -10,6 +11,7 @@ import gzip
 import io
 import sqlite3
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import openpyxl
 import pandas as pd
@@ -82,6 +84,11 @@ class Case:
 
 def bytes_of(content):
     return lambda path: path.write_bytes(content)
+
+
+def stored(name):
+    """A file of `files/`, written once by a program that need not be here."""
+    return bytes_of((Path(__file__).parent / "files" / name).read_bytes())
 
 
 def text_of(content, encoding="utf-8"):
@@ -276,6 +283,10 @@ CASES = [
             frame(bmi=SPSS_GAPS), path, missing_ranges={"bmi": [999]}
         ),
     ),
+    Case("excel-97.xls", stored("excel-97.xls")),
+    Case("excel-binary.xlsb", stored("excel-binary.xlsb")),
+    Case("opendocument.ods", stored("opendocument.ods")),
+    Case("sas.sas7bdat", stored("sas.sas7bdat")),
     Case("sas.xpt", lambda path: pyreadstat.write_xport(frame(), path)),
     Case("damaged.sav", text_of(text()), refusal="cannot be read: check that it is whole"),
     Case("notes.docx", text_of(text()), refusal="of no known kind"),

@@ -95,8 +95,8 @@ def collect(
 ) -> Collection:
     """Collect releases, given as documents, paths or release logs.
 
-    A folder stands for its `.json` files and logs (`.log`). A thousand files and more are read by
-    several processes, and their numbers alone are kept.
+    A folder stands for its `.json` and `.json.gz` files and logs (`.log`). A thousand files and
+    more are read by several processes, and their numbers alone are kept.
 
     Signatures are verified where there are any; with `trusted_keys`, as {"north": key} or
     ["north=key"], every release must be signed by its own holder's key. Releases with seeded noise
@@ -215,13 +215,13 @@ def _read(item: Release | Path) -> Iterable[Release | Entry]:
 
 
 def release_files(source: str | Path) -> list[Path]:
-    """The files behind a path; a folder stands for its `.json` files and logs."""
+    """The files behind a path; a folder stands for its `.json` and `.json.gz` files and logs."""
     place = Path(source)
     if not place.is_dir():
         return [place]
     names = sorted(path.name for path in place.iterdir())
     return [
-        *(place / name for name in names if name.endswith(".json")),
+        *(place / name for name in names if name.endswith((".json", ".json.gz"))),
         *(place / name for name in names if name.endswith(".log") and is_log(place / name)),
     ]
 

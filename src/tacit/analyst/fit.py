@@ -269,7 +269,7 @@ def prior_of(prior: Prior | str | Path, study: Study) -> Prior:
         )
     if not isinstance(prior, Prior):
         is_file = isinstance(prior, Path) or prior.endswith(".toml")
-        prior = load_prior(prior, study.columns) if is_file else prior_named(str(prior), study.d)
+        prior = load_prior(prior, study) if is_file else prior_named(str(prior), study.d)
     if prior.d != study.d:
         raise PriorError(f"the prior has {prior.d} coefficients, the study {study.d}")
     return prior

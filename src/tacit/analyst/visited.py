@@ -18,6 +18,7 @@ from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Batches
+from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
@@ -146,11 +147,13 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     check_questions(talks)
     opening = opening_of(study, given)
     latest = max(len(talk) for talk in talks)
+    if latest == 1:
+        raise ReleaseError(
+            f"the study has {study.visit_count} visits, and these are first answers: ask the next "
+            "question of them (`tacit next`), and fit what holders answer to it"
+        )
     start = next(talk[-1].question.start for talk in talks if len(talk) == latest)
     matrix = next(talk[-1].question.matrix for talk in talks if len(talk) == latest)
-    if latest == 1:
-        matrix = opening.map
-        start = opening.theta
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))

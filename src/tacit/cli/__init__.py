@@ -94,7 +94,7 @@ def main() -> None:
     try:
         app()
     except TacitError as error:
-        _fail(str(error), 2)
+        _fail(_with_options(str(error)), 2)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except Exception as error:
@@ -105,6 +105,13 @@ def main() -> None:
             "TACIT_DEBUG=1 shows where, on the holder's own screen",
             1,
         )
+
+
+def _with_options(sentence: str) -> str:
+    """What a sentence calls by its name in Python, as it is written here."""
+    for argument in ("again", "new_dataset"):
+        sentence = sentence.replace(f"`{argument}`", f"`--{argument.replace('_', '-')}`")
+    return sentence
 
 
 def _fail(sentence: str, code: int) -> None:

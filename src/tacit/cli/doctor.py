@@ -20,6 +20,7 @@ EXTRAS = {
     "sign": (("cryptography",), "signed releases"),
     "desk": (("starlette", "uvicorn"), "the officer's page, `tacit desk`"),
     "sklearn": (("scikit-learn",), "the scikit-learn estimator"),
+    "tables": (("python-calamine", "pyreadstat"), "files of Excel, Stata, SPSS and SAS"),
     "sql": (("adbc-driver-postgresql", "duckdb"), "tables from databases"),
     "spark": (("pyspark",), "tables on Spark"),
     "flower": (("flwr",), "federation over Flower"),

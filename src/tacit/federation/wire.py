@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Literal
 
 from tacit.errors import FederationError
-from tacit.release.document import MOST_BYTES
+from tacit.release.texts import MOST_BYTES
 
 try:
     from flwr.app import ConfigRecord, RecordDict

@@ -125,7 +125,8 @@ class Scrambler:
 
     def marks(self, ids: pa.Array) -> Bits:
         """The first number of each id; it is odd."""
-        return self._numbers(ids, 1)[0] | np.uint64(1)
+        marks: Bits = self._numbers(ids, 1)[0]
+        return marks | np.uint64(1)
 
     def marks_and_checks(self, ids: pa.Array) -> tuple[Bits, Bits]:
         """Both numbers of each id."""
@@ -151,7 +152,8 @@ class Scrambler:
             place = numbers[:, start : start + PIECE]
             np.left_shift(sums[:count], LOWER, out=place)
             place += sums[count:]
-        return numbers.view(np.uint64) + np.multiply.outer(self._of_length[:count], lengths)
+        of_lengths: Bits = self._of_length[:count, None] * lengths
+        return of_lengths + numbers.view(np.uint64)
 
 
 def _letters_and_lengths(ids: pa.Array) -> tuple[NDArray[np.uint8], Bits]:
@@ -269,7 +271,7 @@ class Roll:
             self._marks[at] = wanted
             is_own = self._marks.take(at, mode=WITHIN) == wanted
             self._checks[at[is_own]] = checks.take(new[is_own])
-            self._taken_at_most += np.count_nonzero(is_own)
+            self._taken_at_most += int(np.count_nonzero(is_own))
             others = new[~is_own]
             slots[others], still_new = self._slots(marks.take(others))
             new = others.take(still_new)

@@ -5,6 +5,7 @@ reading is strict, so a field that is missing, extra, not finite or out of shape
 own sentence.
 """
 
+import gzip
 import hashlib
 import json
 import math
@@ -13,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
 from pydantic import (
@@ -24,22 +25,17 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
-from tacit import limits
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
 from tacit.html import facts_table
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Positive, Record, explain, must, now
+from tacit.release.texts import MOST_BYTES, parse, unzipped
 from tacit.study import Study
 
 VERSIONS = (1,)
-MOST_BYTES = limits.RELEASE.letters
-"""Longest document that is read: 512 columns need about 7 MB."""
-
-_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3,}\s*[,\]}]")
-"""Only numbers with such an exponent, or of 300 digits, which every field refuses, are infinite."""
 _LINE = 110
 _ORDER = (
     *("format", "version", "study_hash", "study", "holder"),
@@ -251,7 +247,7 @@ class Published(Record):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file."""
+        """Read a file, compressed by gzip or not."""
         try:
             with Path(path).open("rb") as file:
                 text = file.read(MOST_BYTES + 1)
@@ -259,13 +255,18 @@ class Published(Record):
             reason = error.strerror if isinstance(error, OSError) else "not a valid path"
             raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
         try:
-            return cls.from_json(text)
+            return cls.from_json(unzipped(text))
         except ReleaseError as error:
             raise type(error)(f"{path}: {error}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the document; the file appears whole or not at all."""
-        write_whole(path, self.to_json())
+        """Write the document, compressed where its name ends in `.gz`.
+
+        The file appears whole or not at all.
+        """
+        text = self.to_json()
+        compressed = Path(path).suffix == ".gz"
+        write_whole(path, gzip.compress(text.encode(), mtime=0) if compressed else text)
 
 
 def _numbers(values: tuple[object, ...]) -> str:
@@ -334,69 +335,3 @@ def lay_out(value: Any, indent: str = "") -> str:  # noqa: ANN401
     else:
         return line
     return f"{begin}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{end}"
-
-
-def parse(text: str | bytes) -> dict[str, Any]:
-    """A JSON object with finite numbers and no field twice."""
-    if len(text) > MOST_BYTES:
-        raise ReleaseError(f"a release is at most {MOST_BYTES // 2**20} MB long")
-    try:
-        text = text if isinstance(text, str) else text.decode()
-        marks = limits.RELEASE.check_json(text)
-        fields = _plainly_read(text, marks) or _strictly_read(text)
-    except limits.LimitError as error:
-        raise ReleaseError(str(error)) from None
-    except (ValueError, RecursionError):
-        raise ReleaseError("the release is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ReleaseError("a release must be a JSON object")
-    return fields
-
-
-def _plainly_read(text: str, marks: str) -> object:
-    """A text without faults, read quickly; nothing where there may be one.
-
-    `marks` is the text without what is quoted: each colon there names a field, and a field that
-    is named twice is one fewer in what was read.
-    """
-    try:
-        fields = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        return None
-    exponents = marks.replace("E", "e").split("e")[1:]
-    if any(exponent.lstrip("+")[:3].isdigit() for exponent in exponents):
-        return None
-    return fields if _names_in(fields) == marks.count(":") else None
-
-
-def _names_in(value: object) -> int:
-    """Fields of an object, and of those inside it; lists that begin with a number hold none."""
-    if isinstance(value, dict):
-        return len(value) + sum(_names_in(item) for item in value.values())
-    if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-        return sum(map(_names_in, value))
-    return 0
-
-
-def _strictly_read(text: str) -> object:
-    """A text as the standard library reads it, which tells what is wrong."""
-    read = _finite if _MAY_OVERFLOW.search(text) else None
-    return json.loads(text, parse_constant=_not_finite, parse_float=read, object_pairs_hook=_unique)
-
-
-def _not_finite(constant: str) -> NoReturn:
-    raise ReleaseError(f"a release holds finite numbers only, not {constant}")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        _not_finite(text[:20])
-    return number
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ReleaseError("a release must not name a field twice")
-    return fields

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from tacit.errors import ReleaseError
-from tacit.release.document import MOST_BYTES, parse
 from tacit.release.statistics import BatchNumber, Release
+from tacit.release.texts import MOST_BYTES, parse
 
 FORMAT = "tacit-batch"
 VERSION = 1

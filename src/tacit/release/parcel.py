@@ -24,12 +24,12 @@ from tacit import limits
 from tacit.errors import ReleaseError, SignatureError, TacitError
 from tacit.files import write_whole
 from tacit.records import Name, Record, explain, must, now
-from tacit.release.document import MOST_BYTES as MOST_DOCUMENT_BYTES
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.release.scales import ScalesRelease
 from tacit.release.signature import check_key, is_signed, load_key, public_key
 from tacit.release.statistics import Release
+from tacit.release.texts import MOST_BYTES as MOST_DOCUMENT_BYTES
 from tacit.study import Study
 from tacit.study.form import MOST_HOLDERS
 

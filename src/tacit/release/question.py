@@ -19,7 +19,8 @@ from pydantic import FailFast, Field, StringConstraints, ValidationError, model_
 from tacit.errors import ReleaseError
 from tacit.files import write_whole
 from tacit.records import Record, at_most, explain, must
-from tacit.release.document import MOST_BYTES, lay_out, parse
+from tacit.release.document import lay_out
+from tacit.release.texts import MOST_BYTES, parse
 from tacit.study import Study
 from tacit.study.form import MOST_HOLDERS
 from tacit.study.visits import MOST_VISITED, MOST_VISITS

@@ -20,12 +20,22 @@ _KINDS = {
     "tuple_type": "must be a list",
     "model_type": "must be a table of fields",
     "missing": "must be given",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} letters",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be above {gt:g}",
+    "less_than": "must be below {lt:g}",
+    "string_pattern_mismatch": "must be a hash, as `tacit study check` shows it: sha256:…",
 }
+_PAIR = "must be a list of two numbers, as [18, 100]"
+_PAIR_KINDS = {"tuple_type", "too_long", "missing"}
 
 
 def explain_study(error: ValidationError, document: object) -> str:
     """The first complaint about a study, with the name of the column that it is about."""
-    complaints = error.errors(include_url=False, include_input=False, include_context=False)
+    complaints = error.errors(include_url=False, include_input=False)
     unknown = [complaint for complaint in complaints if complaint["type"] == "extra_forbidden"]
     first = (unknown or complaints)[0]
     return f"{_place(first['loc'], document)}: {_rule(first)}"
@@ -39,10 +49,12 @@ def _rule(complaint: Mapping[str, Any]) -> str:
         return f"no such field in {_table(path)}{_meant(path)}"
     if kind == "string_type" and "levels" in path:
         return 'must be text in quotation marks, as levels = ["0", "1"]'
-    if kind == "tuple_type" and path[-1] in {"range", "typical"}:
-        return "must be a list of two numbers, as [18, 100]"
+    if kind == "string_pattern_mismatch" and "secure_sum" in path:
+        return "must be a public key, as `tacit key new` prints it"
+    if kind in _PAIR_KINDS and {"range", "typical"} & set(path):
+        return _PAIR
     if kind in _KINDS:
-        return _KINDS[kind]
+        return _KINDS[kind].format(**complaint.get("ctx", {}))
     rule: str = complaint["msg"].removeprefix("Value error, ")
     return (rule[0].lower() + rule[1:]).replace("input should be", "must be")
 
@@ -90,7 +102,7 @@ def _meant(path: Sequence[int | str]) -> str:
 
 TOP = (
     *("name", "relation", "epsilon", "delta", "intercept", "missing", "response", "features"),
-    *("terms", "release", "planned_rows", "holders", "person", "missing_person", "scales_share"),
-    *("stage_one", "secure_sum", "visits"),
+    *("terms", "release", "planned_rows", "holders", "person", "missing_person", "weight"),
+    *("scales_share", "stage_one", "secure_sum", "visits"),
 )
 """Fields of a study itself."""

@@ -18,7 +18,7 @@ MOST_VISITS = 12
 MOST_VISITED = 100
 """Most encoded columns of a study of several visits: each message holds all its holder's answers,
 with a map of d² numbers each."""
-MOST_HIDDEN = 0.3
+MOST_HIDDEN = 0.4
 """Noise over what planned rows hold, along one of d directions, up to which visits are several."""
 DEFAULT_ALONE = 10
 DEFAULT_TOGETHER = 3

@@ -135,7 +135,10 @@ def _why_visits(study: Study) -> str:
         return f"the study says so, and {suited} would suit its planned rows, epsilon and columns"
     rule = f"of what a direction of the planned rows holds, noise hides {share:.2g}"
     if suited > 1:
-        return f"{rule}, at most {MOST_HIDDEN:g}, so that several visits tell more than one"
+        return (
+            f"{rule}, at most {MOST_HIDDEN:g}, so that several visits tell more than one "
+            "(for yes/no answers, counts or a stream state visits = 1)"
+        )
     if share > MOST_HIDDEN:
         return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
     return "its release, weights or responses exclude more"

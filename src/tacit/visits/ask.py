@@ -39,6 +39,9 @@ from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
 
+LEAST_RESIDUAL = 0.3
+"""Smallest sd of residuals that a bound is made for, over that of the response."""
+
 
 @dataclass(frozen=True)
 class Opening:
@@ -170,7 +173,8 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
     shape = shape_of(pools, apart, known, intercept=opening.intercept)
     pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
-    residual = UNEXPLAINED * opening.answer.response**2
+    seen = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
+    residual = min(UNEXPLAINED * opening.answer.response**2, seen**2)
     theta, covariance = update(pool, opening.stretch.covariance, mean, residual)
     spread = math.sqrt(residual + float(np.trace(known.gram @ covariance)))
-    return starts[-1] + opening.map @ theta, min(spread, opening.answer.residual)
+    return starts[-1] + opening.map @ theta, min(spread, seen, opening.answer.residual)

@@ -1,44 +1,101 @@
-r"""Cut residuals: what a bound leaves of residuals r ~ N(0, σ²), and σ from what it left.
+r"""Cut residuals: what a bound leaves of residuals r ~ N(δ, σ²), and δ, σ from what it left.
 
-With t = B/σ, a residual cut at ±B moves with its cause at the rate κ = P(|r| < B) = erf(t/√2), and
-has mean square e = σ²(κ − t√(2/π)·exp(−t²/2)) + B²(1 − κ).
+With a = (B − δ)/σ and b = (−B − δ)/σ, a residual cut at ±B moves with its cause at the rate
+κ = P(|r| < B) = Φ(a) − Φ(b). It has mean m = δκ + σ(φ(b) − φ(a)) + B(1 − Φ(a) − Φ(b)) and mean
+square (δ² + σ²)κ + 2δσ(φ(b) − φ(a)) + σ²(bφ(b) − aφ(a)) + B²(1 − κ).
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-HALVINGS = 50
+HALVINGS = 25
 LEAST = 0.01
 MOST = 0.85
 """Shares of B² between which a mean square is read: beyond, noise decides."""
+MOST_MEAN = 0.95
+"""Share of B up to which a mean is read."""
 LEAST_RATE = 0.4
+"""Smallest rate of residuals about 0: a step that takes too small a one overshoots."""
+LEAST_SHIFTED = 0.1
+LEAST_SD = 0.1
+"""Smallest sd of residuals over their bound."""
 
 
 class Cut(NamedTuple):
     """What a bound leaves of residuals."""
 
     rate: float  # κ
-    square: float  # e
+    mean: float  # m
+    square: float
 
 
-def cut_of(sd: float, bound: float) -> Cut:
-    """What a bound leaves of residuals of this sd."""
-    t = bound / sd
-    inside = math.erf(t / math.sqrt(2))
-    edge = t * math.sqrt(2 / math.pi) * math.exp(-t * t / 2)
-    square = sd**2 * (inside - edge) + bound**2 * (1 - inside)
-    return Cut(rate=max(inside, LEAST_RATE), square=square)
+def cut_of(sd: float, bound: float, shift: float = 0.0) -> Cut:
+    """What a bound leaves of residuals of this sd about a shift."""
+    above = (bound - shift) / sd
+    below = (-bound - shift) / sd
+    inside = _level(above) - _level(below)
+    edge = _height(below) - _height(above)
+    mean = shift * inside + sd * edge + bound * (1 - _level(above) - _level(below))
+    square = (shift**2 + sd**2) * inside + 2 * shift * sd * edge
+    square += sd**2 * (below * _height(below) - above * _height(above)) + bound**2 * (1 - inside)
+    centred = 2 * _level(bound / sd) - 1
+    rate = inside * max(1.0, LEAST_RATE / centred)
+    return Cut(rate=max(rate, LEAST_SHIFTED), mean=mean, square=square)
 
 
-def whole_sd(square: float, bound: float) -> float:
-    """The sd of residuals whose mean square is this once they are cut."""
+def whole_sd(square: float, bound: float, shift: float = 0.0) -> float:
+    """The sd of residuals about a shift whose mean square is this once they are cut."""
     wanted = min(max(square, LEAST * bound**2), MOST * bound**2)
-    low = 0.01 * bound
-    high = 100 * bound
+
+    def left(log_sd: float) -> float:
+        return cut_of(math.exp(log_sd), bound, shift).square
+
+    return math.exp(_solved(left, wanted, math.log(0.01 * bound), math.log(100 * bound)))
+
+
+class Law(NamedTuple):
+    """Residuals as if none was cut."""
+
+    shift: float  # δ
+    sd: float  # σ
+
+
+def law_of(mean: float, square: float, bound: float) -> Law:
+    """The residuals that have this mean and mean square once they are cut.
+
+    Of residuals with a given cut mean, those that spread wider have the larger cut square.
+    """
+    wanted = min(max(mean, -MOST_MEAN * bound), MOST_MEAN * bound)
+
+    def shift(log_sd: float) -> float:
+        def left(value: float) -> float:
+            return cut_of(math.exp(log_sd), bound, value).mean
+
+        return _solved(left, wanted, -10 * bound, 10 * bound)
+
+    def left(log_sd: float) -> float:
+        return cut_of(math.exp(log_sd), bound, shift(log_sd)).square
+
+    most = max(MOST * bound**2, (bound**2 + wanted**2) / 2)
+    log_sd = _solved(left, min(square, most), math.log(LEAST_SD * bound), math.log(5 * bound))
+    return Law(shift=shift(log_sd), sd=math.exp(log_sd))
+
+
+def _solved(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a rising function has a value."""
     for _ in range(HALVINGS):
-        middle = math.sqrt(low * high)
-        if cut_of(middle, bound).square < wanted:
+        middle = (low + high) / 2
+        if rising(middle) < wanted:
             low = middle
         else:
             high = middle
     return low
+
+
+def _level(value: float) -> float:
+    return 0.5 * (1 + math.erf(value / math.sqrt(2)))
+
+
+def _height(value: float) -> float:
+    return math.exp(-value * value / 2) / math.sqrt(2 * math.pi)

@@ -7,10 +7,10 @@ import numpy as np
 
 from tacit.errors import ReleaseError
 from tacit.limits import RELEASE
-from tacit.release.document import parse
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.release.statistics import Release
+from tacit.release.texts import parse
 from tacit.study import Study
 from tacit.visits.ask import next_question
 

@@ -9,16 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import cut_of, whole_sd
+from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
 
 Array = NDArray[np.float64]
 
 NOISY_ROWS = 5.0
 """Standard deviations up to which two noisy numbers of rows are taken for one."""
-LEAST_SHARE = 0.1
-"""Smallest sd of residuals over their bound."""
 LEAST = 0.02
 """Smallest variance of a direction, over that of a usual one."""
+OWN = (0.05, 20.0)
+"""Least and most of a holder's mean square of residuals, over that of all together."""
+LEAST_LEFT = 0.05
+"""Smallest share of the residual variance that cutting leaves, over the rate."""
+CLEARLY = 2.0
+"""Standard deviations of its noise from which a mean of residuals is told from none."""
+BEND_DOUBT = 0.4
+"""Share of the bend of a cut mean that is taken for doubt."""
 USUAL_LEVEL = 0.8
 USUAL_LEVEL_SD = 0.2
 LEAST_LEVEL = 0.1
@@ -113,6 +119,8 @@ class Shape:
     gram: Array  # (d, d): X'X per row
     gram_sd: float  # of a diagonal entry
     residual: float  # sd of residuals from the last offset, as if none was cut
+    laws: tuple[Law, ...]  # of residuals at every visit
+    level: float  # what rows kept of their squared length
 
 
 def shape_of(
@@ -125,11 +133,61 @@ def shape_of(
     told = known.told(average, level)
     rows = average.rows
     gram = lifted(level * told.gram, LEAST * float(np.mean(np.diag(known.gram))))
+    laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
+    straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
+    square, _ = _square(straight, apart, rows * gram)
     return Shape(
         gram=gram,
         gram_sd=min(level * told.sd, average.gram_sd / rows),
-        residual=_whole_sd(pools, apart, rows * gram)[0],
+        residual=math.sqrt(_apart(square, laws[-1].shift, pools[-1].bound)),
+        laws=laws,
+        level=level,
     )
+
+
+def _law(pool: Pool, level: float, *, intercept: bool) -> Law:
+    """Shrunk residuals as if none was cut; their mean stands in the intercept's moment."""
+    square = pool.square / pool.rows
+    if not intercept:
+        return Law(shift=0.0, sd=whole_sd(square, pool.bound))
+    mean = float(pool.moment[0])
+    told = max(0.0, 1 - (CLEARLY * pool.moment_sd) ** 2 / max(mean**2, pool.moment_sd**2))
+    return law_of(told * mean / (pool.rows * math.sqrt(level)), square, pool.bound)
+
+
+@dataclass(frozen=True)
+class Straight:
+    """A visit whose intercept's moment is in proportion to the shift, as if less was cut."""
+
+    pool: Pool
+    shift: float
+    square: float  # mean square of shrunk residuals, as if none was cut
+    rate: float
+
+
+def _straight(pool: Pool, law: Law, level: float) -> Straight:
+    """A visit, with the bend that a bound puts into a shifted mean taken out.
+
+    Cut residuals have mean m(δ) ≈ m(δ₀) + κ(δ − δ₀): adding κδ₀ − m(δ₀) makes it κδ. How large m is
+    rests on residuals' law where much is cut, so that a share of the bend is doubt.
+    """
+    cut = cut_of(law.sd, pool.bound, law.shift)
+    bend = pool.rows * math.sqrt(level) * (cut.rate * law.shift - cut.mean)
+    moment = pool.moment.copy()
+    if law.shift:
+        moment[0] += bend
+    own = float(np.clip(pool.square / pool.rows / cut.square, *OWN))
+    return Straight(
+        pool=replace(pool, moment=moment, moment_sd=math.hypot(pool.moment_sd, BEND_DOUBT * bend)),
+        shift=law.shift,
+        square=own * (law.sd**2 + law.shift**2),
+        rate=cut.rate,
+    )
+
+
+def _apart(square: float, shift: float, bound: float) -> float:
+    """Variance of residuals about their mean."""
+    return max(square - shift**2, (LEAST_SD * bound) ** 2)
 
 
 @dataclass(frozen=True)
@@ -156,23 +214,28 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     average = _average(pools)
     gram = average.rows * shape.gram
     gram_sd = average.rows * shape.gram_sd
-    cuts = [cut_of(shape.residual, pool.bound) for pool in pools]
+    level = shape.level
+    straight = [_straight(*pair, level) for pair in zip(pools, shape.laws, strict=False)]
+    cuts = [cut_of(shape.residual, each.pool.bound, each.shift) for each in straight]
     precisions = []
     moments = []
-    for pool, shift, cut in zip(pools, apart, cuts, strict=True):
+    for each, shift, cut in zip(straight, apart, cuts, strict=True):
         size = float(shift @ shift) * cut.rate**2
-        precisions.append(1 / (pool.moment_sd**2 + size * gram_sd**2 / 2))
-        moments.append(pool.moment - cut.rate * gram @ shift)
+        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2))
+        moments.append(each.pool.moment - cut.rate * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
     rate = float(weights @ [cut.rate for cut in cuts])
-    sd, square_sd = _whole_sd(pools, apart, gram)
-    left = float(weights @ [cut.square for cut in cuts]) / rate / shape.residual**2
+    square, square_sd = _square(straight, apart, gram)
+    last = straight[-1].shift
+    own = _apart(square, last, pools[-1].bound)
+    spread = float(weights @ [cut.square - cut.mean**2 for cut in cuts]) / rate
+    left = max(spread / shape.residual**2, LEAST_LEFT)
     pool = replace(
         average,
         gram=rate * average.gram,
         moment=np.tensordot(weights, np.array(moments), axes=1),
-        square=average.rows * left * sd**2,
+        square=average.rows * (left * own + rate * last**2),
         gram_sd=rate * average.gram_sd,
         moment_sd=1 / math.sqrt(total),
         square_sd=left * square_sd,
@@ -188,22 +251,23 @@ def _average(pools: Sequence[Pool]) -> Pool:
     return replace(pools[-1], gram=gram / total, gram_sd=1 / math.sqrt(total))
 
 
-def _whole_sd(pools: Sequence[Pool], apart: Sequence[Array], gram: Array) -> tuple[float, float]:
-    """Sd of residuals at the last offset, as if none was cut, and the noise's sd on their sum."""
+def _square(
+    straight: Sequence[Straight], apart: Sequence[Array], gram: Array
+) -> tuple[float, float]:
+    """Mean square of residuals at the last offset, were none cut, and the noise's sd on the sum."""
     sums = []
     precisions = []
-    for pool, shift in zip(pools, apart, strict=True):
-        sd = whole_sd(pool.square / pool.rows, pool.bound)
-        rate = cut_of(sd, pool.bound).rate
+    for each, shift in zip(straight, apart, strict=True):
+        pool = each.pool
+        rate = each.rate
         size = float(shift @ shift)
-        sums.append(pool.rows * sd**2 - 2 * shift @ pool.moment / rate + shift @ gram @ shift)
+        along = float(shift @ (gram @ shift - 2 * pool.moment / rate))
+        sums.append(pool.rows * each.square + along)
         noise = (pool.square_sd / rate**2) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
         precisions.append(1 / noise)
     total = math.fsum(precisions)
-    rows = pools[-1].rows
-    square = float(np.dot(precisions, sums)) / total / rows
-    least = (LEAST_SHARE * pools[-1].bound) ** 2
-    return math.sqrt(max(square, least)), 1 / math.sqrt(total)
+    square = float(np.dot(precisions, sums)) / total / straight[-1].pool.rows
+    return max(square, (LEAST_SD * straight[-1].pool.bound) ** 2), 1 / math.sqrt(total)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from tacit.privacy.gaussian import mu_of
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.visits import has_places
+from tacit.study.visits import hidden as whole_hidden
 
 RADIUS = 0.4
 RADIUS_POWER = -0.3
@@ -27,9 +27,7 @@ REACHES = (0.4, 6.0)
 
 def hidden(study: Study, share: float) -> float:
     """Noise over signal along a direction, h, with a share of the budget."""
-    rows = study.planned_rows
-    total = float(sum(rows)) if study.secure_sum is not None else math.hypot(*rows)
-    return study.d / total / (math.sqrt(share) * mu_of(study.epsilon, study.delta))
+    return whole_hidden(study) / math.sqrt(share)
 
 
 def row_reach(study: Study) -> float:

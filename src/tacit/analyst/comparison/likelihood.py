@@ -61,7 +61,7 @@ def _likelihood(facts: Facts, spread: Array, place: Place, weight: float) -> Lik
     model.second = place.second
     solution = model.solve(place.noise_variance)
     d = len(model.mean)
-    normal = solution.normal
+    normal = solution.sums.normal
     inner = normal[d:-1, d:-1] + np.eye(d)  # precision of c
     gain = np.linalg.solve(inner, normal[d:-1]).T
     precision = normal[:d, :d] - gain[:d] @ normal[d:-1, :d]

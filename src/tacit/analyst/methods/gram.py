@@ -25,6 +25,8 @@ MOST_HOLDERS = 1000
 """Holders from whom h, and what else all have in common, is told where there are more."""
 PART = 500
 """Holders whose matrices are worked on at a time."""
+_COMMON = "_common_gram"
+_TOTAL = "_total_gram"
 _HETEROGENEITY = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
 """Values of h that are tried: from none to holders with nothing in common."""
 
@@ -92,7 +94,16 @@ def grams(evidence: Evidence) -> Grams:
 
 
 def common_of(evidence: Evidence) -> Common:
-    """B and h; these from `MOST_HOLDERS` at most, which tell it well enough."""
+    """B, and h from `MOST_HOLDERS` at most, who tell it well enough; found once for evidence."""
+    known: dict[str, object] = vars(evidence)
+    common = known.get(_COMMON)
+    if not isinstance(common, Common):
+        common = _common(evidence)
+        known[_COMMON] = common
+    return common
+
+
+def _common(evidence: Evidence) -> Common:
     sizes = holder_sizes(evidence)
     variance = _variance(evidence)
     weights = sizes / variance
@@ -130,9 +141,18 @@ def common_of(evidence: Evidence) -> Common:
     return replace(known, shared_variance=shared)
 
 
-def total_of(evidence: Evidence, common: Common | None = None) -> GramTotal:
-    """All holders' X'X together."""
-    common = common_of(evidence) if common is None else common
+def total_of(evidence: Evidence) -> GramTotal:
+    """All holders' X'X together; found once for evidence."""
+    known: dict[str, object] = vars(evidence)
+    total = known.get(_TOTAL)
+    if not isinstance(total, GramTotal):
+        total = _total(evidence)
+        known[_TOTAL] = total
+    return total
+
+
+def _total(evidence: Evidence) -> GramTotal:
+    common = common_of(evidence)
     total = np.zeros_like(common.shrunk)
     for part in parts_of(evidence):
         total += common.of(part).mean.sum(axis=0)

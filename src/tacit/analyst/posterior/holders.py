@@ -190,6 +190,9 @@ def _between(
     bounds = new.quantiles(tails, to.matrix, to.offset)
     spreads = np.sqrt(differing.spreads**2 @ (to.matrix**2).T)  # (part, coefficient)
     quantiles = weighted_quantiles(outcome.weights, spreads, tails)
+    means = outcome.weights @ spreads
+    # With nearly all mass at 0 the mean lies above the upper quantile; the interval holds it.
+    highs = np.maximum(quantiles[:, 1], means)
     within = np.einsum("ia,ab,ib->i", to.matrix, differing.within, to.matrix)
     square = outcome.weights @ spreads**2
     concerns = np.abs(to.matrix) > 0
@@ -198,9 +201,9 @@ def _between(
     return tuple(
         Between(
             name=name,
-            sd=float(outcome.weights @ spreads[:, k]),
+            sd=float(means[k]),
             low=float(quantiles[k, 0]),
-            high=float(quantiles[k, 1]),
+            high=float(highs[k]),
             probability=float(outcome.weights @ (spreads[:, k] > 0)),
             inconsistency=float(square[k] / (square[k] + within[k])),
             half=(float(half[k, 0]), float(half[k, 1])),

@@ -24,6 +24,9 @@ from tacit.study import Study
 
 KEY = b"tacit-posterior"
 VERSION = 1
+MOST_IN_FACTS = 200_000
+"""Numbers in covariances up to which they stand among the facts."""
+Array = NDArray[np.float64]
 PosteriorT = TypeVar("PosteriorT", bound=Posterior)
 
 
@@ -111,10 +114,7 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
         }
         return {"chain": pa.nulls(0, pa.int32())}, {"closed_form": closed}
     if isinstance(outcome, Mixture):
-        parts = _plain(outcome)
-        parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
-        parts["differing"] = None if outcome.differing is None else _plain(outcome.differing)
-        return {"chain": pa.nulls(0, pa.int32())}, {"mixture": parts}
+        return _pack_mixture(outcome)
     chains, draws, d = outcome.theta.shape
     columns: dict[str, Any] = {
         "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
@@ -124,6 +124,54 @@ def _pack(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     columns |= {f"theta[{k}]": outcome.theta[..., k].reshape(-1) for k in range(d)}
     rates = {block: rate.tolist() for block, rate in outcome.acceptance.items()}
     return columns, {"chains": chains, "acceptance": rates}
+
+
+def _pack_mixture(outcome: Mixture) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts alone; of many holders or columns the matrices in a table, for which JSON is long."""
+    columns: dict[str, Any] = {"chain": pa.nulls(0, pa.int32())}
+    between = outcome.differing
+    holders = np.zeros((0, *outcome.covariances.shape[1:]))
+    if between is not None:
+        holders = between.covariances
+    if outcome.covariances.size + holders.size > MOST_IN_FACTS:
+        of_holders = holders[:, 0] if between is None else between.locations
+        columns = pack_gaussians(
+            np.concatenate([outcome.locations, of_holders]),
+            np.concatenate([outcome.covariances, holders]),
+        )
+        nothing = np.zeros(0)
+        outcome = replace(outcome, locations=nothing, covariances=nothing)
+        if between is not None:
+            between = replace(between, locations=nothing, covariances=nothing)
+    parts = _plain(outcome)
+    parts["scales"] = parts.pop("covariances")  # as files of version 1 name them
+    parts["differing"] = None if between is None else _plain(between)
+    return columns, {"mixture": parts}
+
+
+def pack_gaussians(locations: Array, covariances: Array) -> dict[str, Any]:
+    """A row for every Gaussian: its mean, and its covariance from the diagonal on."""
+    d = locations.shape[1]
+    rows, places = np.triu_indices(d)
+    triangles = covariances[:, rows, places]
+    return {
+        "location": pa.FixedSizeListArray.from_arrays(locations.ravel(), d),
+        "triangle": pa.FixedSizeListArray.from_arrays(triangles.ravel(), len(rows)),
+    }
+
+
+def unpack_gaussians(table: pa.Table, d: int) -> tuple[Array, Array]:
+    """Means and covariances as they were packed."""
+    rows, places = np.triu_indices(d)
+    triangles = _numbers(table["triangle"]).reshape(-1, len(rows))
+    covariances = np.empty((len(triangles), d, d))
+    covariances[:, rows, places] = triangles
+    covariances[:, places, rows] = triangles
+    return _numbers(table["location"]).reshape(-1, d), covariances
+
+
+def _numbers(column: pa.ChunkedArray) -> Array:
+    return np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
 
 
 def _plain(record: Mixture | Differing | Pooled | Family) -> dict[str, Any]:
@@ -158,7 +206,7 @@ def _pooled(parts: dict[str, Any], d: int) -> Pooled:
     )
 
 
-def _array(values: object, *shape: int) -> NDArray[np.float64]:
+def _array(values: object, *shape: int) -> Array:
     """Numbers of a file as an array of the shape that they must have."""
     return np.array(values, dtype=float).reshape(shape)
 
@@ -167,7 +215,10 @@ def _unpack(table: pa.Table, facts: dict[str, Any], d: int) -> Outcome:
     if "closed_form" in facts:
         return _student(facts["closed_form"], d)
     if "mixture" in facts:
-        return _mixture(facts["mixture"], d)
+        parts = facts["mixture"]
+        if "triangle" in table.column_names:
+            parts = _with_gaussians(parts, *unpack_gaussians(table, d))
+        return _mixture(parts, d)
     chains = int(facts["chains"])
     columns = [table[f"theta[{k}]"].to_numpy().reshape(chains, -1) for k in range(d)]
     rates = facts["acceptance"].items()
@@ -185,6 +236,19 @@ def _student(closed: dict[str, Any], d: int) -> Student:
         degrees=math.inf if closed["degrees"] is None else float(closed["degrees"]),
         noise_variance=float(closed["noise_variance"]),
     )
+
+
+def _with_gaussians(parts: dict[str, Any], locations: Array, covariances: Array) -> dict[str, Any]:
+    """The facts of a mixture with what stood in the table: its parts first, then holders."""
+    k = len(parts["weights"])
+    between = parts["differing"]
+    if between is not None:
+        between = between | {"locations": locations[k:], "covariances": covariances[k:]}
+    return parts | {
+        "locations": locations[:k],
+        "scales": covariances[:k],
+        "differing": between,
+    }
 
 
 def _mixture(parts: dict[str, Any], d: int) -> Mixture:

@@ -16,6 +16,7 @@ from tacit.study import Study
 from tacit.study import words as explanation
 from tacit.study.columns import Feature
 from tacit.study.toml import study_toml
+from tacit.study.visits import has_places
 
 PERSONS = "all rows of a person count together as one, and may depend on each other in any way."
 MOST_LISTED = 20
@@ -161,10 +162,26 @@ def promised(subject: Subject) -> Html:
     if study.stage_one is not None:
         first = "The typical intervals came from a first stage, "
         parts.append(paragraph(first + "whose budget each holder paid beside this."))
+    if study.visit_count > 1:
+        parts.append(paragraph("$visits", visits=_visits(study)))
     if any(c.simulated for c in contributions):
         trial = "Simulated releases, whose seed is known, protect nobody: this is a trial."
         parts.append(html('<p class="warning" role="note">$trial</p>', trial=trial))
     return section("promised", "What was promised", *parts)
+
+
+def _visits(study: Study) -> str:
+    """What several visits asked, and that they cost one budget."""
+    corrections = study.visit_count - 1 - has_places(study)
+    asked = ["where values lie"] if has_places(study) else []
+    asked += ["a first answer", "one correction of it"]
+    if corrections > 1:
+        asked[-1] = f"{corrections} corrections of it"
+    return (
+        f"The same rows were visited {study.visit_count} times within this one budget, for "
+        f"{listed(asked)}. Each question was made of answers that were published before it, and "
+        "tells nothing more of anybody."
+    )
 
 
 def trust(subject: Subject) -> Html:

@@ -82,6 +82,11 @@ def _leaves(study: Study, policy: Policy) -> str:
 
 
 def _form(study: Study) -> str:
+    if study.secure_sum and study.visit_count > 1:
+        return (
+            f"{study.visit_count} masked vectors, one for each visit, of which others learn the "
+            "sum alone, and of which later ones answer whatever the server then asks all holders"
+        )
     if study.secure_sum:
         return "a masked vector, of which others learn the sum alone"
     if study.visit_count > 1 and len(study.planned_rows) > 1:

@@ -151,7 +151,8 @@ def _alike_facts(evidence: Evidence, prior: Prior, settings: Settings) -> tuple[
     spread = np.full(evidence.d, (settings.spread or 0.0) ** 2)
     if settings.noise_variance is None:
         model = Model(facts, PILOT_SHARE, spread=spread)
-        facts = replace(facts, ratios=residual.ratios(model, evidence, prior))
+        variance = residual.centre(residual.noise_variances(model, evidence, prior))
+        facts = replace(facts, ratios=residual.ratios(model, evidence, variance))
     return facts, spread
 
 
@@ -187,7 +188,7 @@ def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
     model.second = best.second
     solution = model.solve(best.noise_variance)
     basis = pilot.facts.grams.basis
-    local = solution.design[:, :, : len(model.mean)]
+    local = solution.sums.design[:, :, : len(model.mean)]
     information = np.einsum("jab,jac->bc", local, local) / len(local)
     within = np.linalg.inv(information + model.precision)
     return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtri
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import Grams, GramTotal, grams
 from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
+from tacit.analyst.methods.noise_aware.sums import Sides, Sums, inverse_of, sums_of
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -30,8 +30,6 @@ Array = NDArray[np.float64]
 ROUNDS = 60
 TOLERANCE = 1e-3
 """The fixed point is reached when no E[θ_k²] moves by more than this share."""
-WIDE = 64
-"""Columns from which on one holder's matrix at a time is worked on, as what it is."""
 
 
 @dataclass(frozen=True)
@@ -110,21 +108,11 @@ def _errors(evidence: Evidence, basis: Array, sampling: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What holders say of (θ, c), in the eigenbasis."""
-
-    design: Array  # (J, d, 2d + 1): L_j⁻¹[S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm], V_j = L_jL_j'
-    normal: Array  # (2d + 1, 2d + 1): `design`'`design`, summed over holders
-    log_determinant: float  # Σ_j log|L_j|
-
-
-@dataclass(frozen=True)
 class Solution:
     """A node with what it was solved from; axes of (θ, c) in the eigenbasis."""
 
     node: Node
-    design: Array  # (J, d, 2d + 1), as in `Sums`
-    normal: Array  # (2d + 1, 2d + 1)
+    sums: Sums
     between: Array  # (d, d): U'DU
     mean: Array  # (2d,): of (θ − m, c)
     covariance: Array  # (2d, 2d)
@@ -172,16 +160,15 @@ class Model:
         d = len(self.mean)
         normal = sums.normal
         precision = normal[:-1, :-1] + self.prior_precision()
-        factor = np.linalg.cholesky(precision)
+        factor = np.linalg.cholesky(precision).astype(float)
         half = np.linalg.solve(factor, normal[:-1, -1])
-        covariance = np.linalg.inv(precision).astype(float)
+        covariance = inverse_of(precision, factor)
         mean = covariance @ normal[:-1, -1]
         determinant = sums.log_determinant + np.log(np.diag(factor)).sum()
         fitness = -determinant - 0.5 * (normal[-1, -1] - half @ half - self.log_precision)
         return Solution(
             node=Node(float(fitness), self.mean + mean[:d], covariance[:d, :d], noise_variance),
-            design=sums.design,
-            normal=normal,
+            sums=sums,
             between=self.between,
             mean=mean,
             covariance=covariance,
@@ -205,14 +192,13 @@ class Model:
         total[:, range(d), range(d)] += facts.moment_variance[:, None]
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
-        white, log_determinant = _whitening(total)
-        shared = _square_root(_spread(posterior.shared_variance, self.second))
-        design = np.empty((len(total), d, 2 * d + 1))
-        np.matmul(white, posterior.mean, out=design[:, :, :d])
-        np.matmul(posterior.sizes[:, None, None] * white, shared, out=design[:, :, d:-1])
-        design[:, :, -1:] = white @ self.residual[..., None]
-        flat = design.reshape(-1, 2 * d + 1)
-        return Sums(design=design, normal=flat.T @ flat, log_determinant=log_determinant)
+        sides = Sides(
+            mean=posterior.mean,
+            sizes=posterior.sizes,
+            shared=_square_root(_spread(posterior.shared_variance, self.second)),
+            residual=self.residual,
+        )
+        return sums_of(total, sides)
 
     def residuals(self, node: Node, evidence: Evidence) -> tuple[Array, Array]:
         """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
@@ -258,10 +244,10 @@ class Model:
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
     """Mean (J, d) and covariance (J, d, d) of every holder's own θ_j, in the eigenbasis."""
     d = len(prior_mean)
-    design = solution.design[:, :, : 2 * d]
-    local = solution.design[:, :, :d]
+    design = solution.sums.design[:, :, : 2 * d]
+    local = solution.sums.design[:, :, :d]
     gain = solution.between @ local.swapaxes(1, 2)
-    left = solution.design[:, :, -1] - design @ solution.mean
+    left = solution.sums.design[:, :, -1] - design @ solution.mean
     location = prior_mean + solution.mean[:d] + np.einsum("jab,jb->ja", gain, left)
     follow = -gain @ design
     follow[:, :, :d] += np.eye(d)
@@ -277,18 +263,6 @@ def _spread(variance: Array, second: Array) -> Array:
     sizes = np.diagonal(second, axis1=-2, axis2=-1)
     off[..., range(d), range(d)] = (variance @ sizes[..., None])[..., 0]
     return off
-
-
-def _whitening(covariances: Array) -> tuple[Array, float]:
-    """L_j⁻¹ of covariances L_jL_j', (J, d, d), and Σ_j log|L_j|."""
-    root = np.linalg.cholesky(covariances).astype(float)
-    log_determinant = float(np.log(np.diagonal(root, axis1=1, axis2=2)).sum())
-    if root.shape[1] < WIDE:
-        return np.linalg.inv(root).astype(float), log_determinant
-    white = np.empty_like(root)
-    for one, inverse in zip(root, white, strict=True):
-        inverse[:] = dtrtri(one, lower=1)[0]
-    return white, log_determinant
 
 
 def _square_root(covariance: Array) -> Array:

@@ -26,6 +26,8 @@ from tacit.analyst.methods.noise_aware.model import (
 from tacit.analyst.methods.noise_aware.profile import Profile
 from tacit.analyst.methods.noise_aware.residual import centre, noise_variances, ratios
 from tacit.analyst.methods.noise_aware.spreads import SCALE, Law, first_net
+from tacit.analyst.methods.noise_aware.sums import WIDE
+from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -40,12 +42,16 @@ rows'."""
 POINTS = 64
 OWN_POINTS = 32
 """Points of the net that holders' own coefficients are computed at."""
+"""From `WIDE` columns on a quarter of these points must do: each is a matter of d³."""
 SETTLED = 0.05
 """Largest change of a mean τ, over itself and a tenth of its prior scale, at which the pilot
 ends."""
 PILOT_SHARE = 1.0
 """ρ at which τ is looked for."""
+LARGE = 5_000
+"""Holders times columns from which on points are solved on all cores."""
 PILOT_ROUNDS = 6
+WIDE_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,14 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
     told = np.arange(evidence.d)
     net = first_net(evidence.d)
     constant = holder_level(facts, intercept=evidence.intercept)
-    for step in range(PILOT_ROUNDS):
+    for step in range(PILOT_ROUNDS if evidence.d < WIDE else WIDE_ROUNDS):
         model = Model(facts, PILOT_SHARE, spread=spread)
         if noise_variance is None:
-            facts = replace(facts, ratios=ratios(model, evidence, prior))
-            model.facts = facts
             variance = centre(noise_variances(model, evidence, prior))
+            facts = replace(facts, ratios=ratios(model, evidence, variance))
+            model.facts = facts
+            if evidence.d < WIDE or np.any(facts.ratios != 1):
+                variance = centre(noise_variances(model, evidence, prior))
         else:
             variance = noise_variance
         model.gaussian(variance)
@@ -164,12 +172,13 @@ def _sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
 def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
     """Solve the model at every point."""
     d = len(pilot.spread)
+    points = POINTS if d < WIDE else POINTS // 4
     outer = _normalised(np.array([place.log_weight for place in places]))
-    cube = latin_hypercube(POINTS, len(pilot.told) + 2)
+    cube = latin_hypercube(points, len(pilot.told) + 2)
     levels = np.cumsum(outer)
     chosen = np.minimum(np.searchsorted(levels, cube[:, -1]), len(places) - 1)
     drawn, log_ratio = pilot.law.draw(cube[:, :-1])
-    tau = np.zeros((POINTS, d))
+    tau = np.zeros((points, d))
     tau[:, pilot.told] = drawn
 
     def solve(point: int) -> tuple[Solution, Model]:
@@ -178,19 +187,21 @@ def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
         model.second = place.second
         return model.solve(place.noise_variance), model
 
-    nodes = []
-    for point in range(POINTS):
-        solution, _ = solve(point)
+    def node_at(point: int) -> Node:
+        node = solve(point)[0].node
         place = places[chosen[point]]
         extra = place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
-        nodes.append(replace(solution.node, log_weight=solution.node.log_weight + extra))
+        return replace(node, log_weight=node.log_weight + extra)
+
+    large = len(pilot.facts.moments) * d >= LARGE and d < WIDE  # wide ones take all cores already
+    nodes = mapped(node_at, range(points)) if large else [node_at(point) for point in range(points)]
     weights = truncated(np.array([node.log_weight for node in nodes]))
     nodes = [
         replace(node, log_weight=float(log))
         for node, log in zip(nodes, np.log(weights + 1e-300), strict=True)
     ]
     own = []
-    for point in _systematic(weights, OWN_POINTS):
+    for point in _systematic(weights, OWN_POINTS * points // POINTS):
         solution, model = solve(point)
         own.append(own_coefficients(solution, model.mean))
     mean, covariance = _moments(own)

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 LEAST_GROWTH = 1e-12
 """Smallest 1 + δλ: below it rounding has the word."""
+MOST_MOVES = 32
+"""Moves that are kept before they are taken off all C_j: one product instead of many."""
 
 
 @dataclass
@@ -37,13 +39,16 @@ class Profile:
     spread: Array  # (d,): τ²
     inverse: Array  # (2d, 2d): P⁻¹
     mean: Array  # (2d,): P⁻¹h
+    moves: Array  # (J, m, 2d + 1): rows of moves that are not yet off `normals`; of few holders
+    weights: Array  # (J, m): w_j of each
+    moved: int = 0  # how many there are
 
     @classmethod
     def of(cls, model: Model, solution: Solution) -> "Profile":
         """From a model solved at some τ."""
         d = len(model.mean)
-        design = solution.design.copy()
-        design[:, :, :d] = solution.design[:, :, :d] @ model.facts.back
+        design = solution.sums.design.copy()
+        design[:, :, :d] = solution.sums.design[:, :, :d] @ model.facts.back
         prior = model.prior_precision()
         back = model.facts.back
         prior[:d, :d] = back.T @ model.precision @ back
@@ -56,7 +61,19 @@ class Profile:
             spread=model.spread.copy(),
             inverse=inverse,
             mean=inverse @ total[:-1, -1],
+            moves=np.empty((len(normals), MOST_MOVES, len(total))),
+            weights=np.empty((len(normals), MOST_MOVES)),
         )
+
+    def _rows(self, k: int) -> Array:
+        """The k-th row of every C_j, (J, 2d + 1)."""
+        rows = self.normals[:, k, :]
+        if not self.moved:
+            return rows
+        moves = self.moves[:, : self.moved]
+        taken = (self.weights[:, : self.moved] * moves[:, :, k])[:, None, :] @ moves
+        left: Array = rows - taken[:, 0]
+        return left
 
     def likelihood(self, k: int, tau: Array) -> Array:
         """Log-likelihood at every value of τ_k, up to a constant, (value,)."""
@@ -74,7 +91,7 @@ class Profile:
 
     def _told(self, k: int) -> tuple[Array, Array, Array]:
         """A by its eigenvalues and eigenvectors, and t."""
-        rows = self.normals[:, k, :]
+        rows = self._rows(k)
         told = np.diag(rows[:, k]) - rows[:, :-1] @ self.inverse @ rows[:, :-1].T
         values, vectors = np.linalg.eigh(told)
         return values, vectors, rows[:, -1] - rows[:, :-1] @ self.mean
@@ -93,14 +110,25 @@ class Profile:
 
     def move(self, k: int, spread: float) -> None:
         """Set τ_k²."""
-        rows = self.normals[:, k, :].copy()
         change = spread - self.spread[k]
-        if len(self.normals) < len(self.mean):
-            values, vectors, score = self._told(k)
-            across = self.inverse @ rows[:, :-1].T @ vectors
-            share = change / np.maximum(1 + change * values, LEAST_GROWTH)
-            self.mean = self.mean - across @ (share * (score @ vectors))
-            self.inverse = self.inverse + (across * share) @ across.T
+        rows = self._rows(k).copy()
         weights = change / np.maximum(1 + change * rows[:, k], LEAST_GROWTH)
-        self.normals -= (weights[:, None] * rows)[:, :, None] * rows[:, None, :]
         self.spread[k] = spread
+        if len(self.normals) >= len(self.mean):
+            self.normals -= (weights[:, None] * rows)[:, :, None] * rows[:, None, :]
+            return
+        values, vectors, score = self._told(k)
+        across = self.inverse @ rows[:, :-1].T @ vectors
+        share = change / np.maximum(1 + change * values, LEAST_GROWTH)
+        self.mean = self.mean - across @ (share * (score @ vectors))
+        self.inverse = self.inverse + (across * share) @ across.T
+        self._note(rows, weights)
+
+    def _note(self, rows: Array, weights: Array) -> None:
+        """Keep a move; many are taken off `normals` together."""
+        self.moves[:, self.moved] = rows
+        self.weights[:, self.moved] = weights
+        self.moved += 1
+        if self.moved == MOST_MOVES:
+            self.normals -= (self.moves * self.weights[:, :, None]).swapaxes(1, 2) @ self.moves
+            self.moved = 0

@@ -53,8 +53,8 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
     return law
 
 
-def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
-    r"""Every holder's ρ_j, (J,): 1 where residual variances do not clearly differ.
+def ratios(model: Model, evidence: Evidence, variance: float) -> Array:
+    r"""Every holder's ρ_j at a σ², (J,): 1 where residual variances do not clearly differ.
 
     $1 + ω²/(ω² + v_j)·(R_j/(n_jσ²) − 1)$, R_j its residual sum of squares, v_j that ratio's
     variance.
@@ -62,7 +62,6 @@ def ratios(model: Model, evidence: Evidence, prior: Prior) -> Array:
     alike = np.ones(evidence.holders)
     if evidence.holders == 1 or evidence.squares is None or evidence.counts is None:
         return alike
-    variance = centre(noise_variances(model, evidence, prior))
     model.gaussian(variance)
     unlike = Unlike.at(model, evidence, variance)
     spread = unlike.spread()

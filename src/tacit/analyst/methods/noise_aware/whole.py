@@ -10,11 +10,7 @@ any weights give an average without bias.
 A holder far from all others is looked for among all, as `outlying.py` does.
 """
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +20,6 @@ from tacit.analyst.methods.gram import PART, common_of, parts_of, total_of
 from tacit.analyst.methods.noise_aware.model import (
     Model,
     Solution,
-    Sums,
     facts_from,
     own_coefficients,
 )
@@ -36,11 +31,11 @@ from tacit.analyst.methods.noise_aware.outlying import (
 )
 from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.slopes import slopes_of
+from tacit.analyst.methods.noise_aware.sums import Sums
+from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
-Given = TypeVar("Given")
-Told = TypeVar("Told")
 
 
 @dataclass(frozen=True)
@@ -102,65 +97,56 @@ def whole_of(evidence: Evidence, prior: Prior, shared: Shared, told: NDArray[np.
 
 @dataclass(frozen=True)
 class Holders:
-    """A model for every `PART` holders; they differ in their holders alone."""
+    """What every `PART` holders tell, by one model each; models differ in their holders alone."""
 
     models: list[Model]
+    sums: list[Sums]
     noise_variance: float
 
     @classmethod
     def of(cls, evidence: Evidence, prior: Prior, shared: Shared) -> "Holders":
-        """All holders' models, with every holder's own residual variance."""
+        """All holders, with every holder's own residual variance."""
         common = common_of(evidence)
-        slopes = slopes_of(evidence, total_of(evidence, common), prior)
+        slopes = slopes_of(evidence, total_of(evidence), prior)
         second = common.basis.T @ shared.second @ common.basis
+        variance = shared.noise_variance
 
-        def model_of(part: Evidence) -> Model:
+        def told_by(part: Evidence) -> tuple[Model, Sums]:
             facts = facts_from(part, common.of(part), slopes)
             model = Model(facts, shared.share, spread=shared.spread)
             model.second = second
             if shared.unlike is not None:
-                unlike = Unlike.at(model, part, shared.noise_variance)
-                model.facts = replace(facts, ratios=unlike.ratios(shared.unlike))
-            return model
+                ratios = Unlike.at(model, part, variance).ratios(shared.unlike)
+                model.facts = replace(facts, ratios=ratios)
+            return model, replace(model.sums(variance))  # a copy, which holds no design yet
 
-        return cls(_mapped(model_of, list(parts_of(evidence))), shared.noise_variance)
+        models, sums = zip(*mapped(told_by, list(parts_of(evidence))), strict=True)
+        return cls(models=list(models), sums=list(sums), noise_variance=variance)
 
     def normal(self) -> Array:
         """What all tell of (θ, c), (2d + 1, 2d + 1)."""
-
-        def of(model: Model) -> Array:
-            return model.sums(self.noise_variance).normal
-
-        normal: Array = np.sum(_mapped(of, self.models), axis=0)
+        normal: Array = np.sum([sums.normal for sums in self.sums], axis=0)
         return normal
 
     def normal_of(self, place: int) -> Array:
         """What one of them tells."""
-        model = self.models[place // PART]
-        design = model.sums(self.noise_variance).design[place % PART]
+        design = replace(self.sums[place // PART]).design[place % PART]
         normal: Array = design.T @ design
         return normal
 
     def solution(self, normal: Array) -> Solution:
         """The Gaussian of (θ, c)."""
-        nobody = np.empty((0, *self.models[0].mean.shape, len(normal)))
-        sums = Sums(design=nobody, normal=normal, log_determinant=0.0)
+        sums = replace(self.sums[0], normal=normal)
         return self.models[0].solution(sums, self.noise_variance)
 
     def own(self, solution: Solution) -> tuple[Array, Array]:
         """Every θ_j's mean in the eigenbasis, and its covariance in the evidence's own columns."""
-        basis = self.models[0].basis
+        model = self.models[0]
 
-        def of(model: Model) -> tuple[Array, Array]:
-            design = model.sums(self.noise_variance).design
-            mean, covariance = own_coefficients(replace(solution, design=design), model.mean)
-            return mean, basis @ covariance @ basis.T
+        def of(sums: Sums) -> tuple[Array, Array]:
+            theirs = replace(solution, sums=replace(sums))
+            mean, covariance = own_coefficients(theirs, model.mean)
+            return mean, model.basis @ covariance @ model.basis.T
 
-        means, covariances = zip(*_mapped(of, self.models), strict=True)
+        means, covariances = zip(*mapped(of, self.sums), strict=True)
         return np.concatenate(means), np.concatenate(covariances)
-
-
-def _mapped(function: Callable[[Given], Told], items: list[Given]) -> list[Told]:
-    """The function of every item, on all cores: linear algebra leaves the interpreter free."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(function, items))
