@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +21,15 @@ from studies import agreed
 from tacit.errors import StudyError, TableError
 from tacit.holder.encode import GRID, Encoder
 from tacit.holder.ledger import Ledger
-from tacit.holder.persons import Repeats, Roll, batches_of, counted_alone, repeats
+from tacit.holder.persons import (
+    LOWER,
+    Repeats,
+    Roll,
+    Scrambler,
+    batches_of,
+    counted_alone,
+    repeats,
+)
 from tacit.holder.publish import publish
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
@@ -418,3 +427,24 @@ def test_words_speak_of_persons_where_the_study_does():
     assert "a row is taken to be a person" in plain["person"]
     assert "all rows of every person but one" in " ".join(words.attack(1.0, STUDY))
     assert words.telling(STUDY)[-1] == "a row without its 'patient'"
+
+
+def test_ids_are_scrambled_exactly_and_whatever_stands_beside_them():
+    """The longest ids of the largest bytes, with others or alone: sums are exact, modulo 2⁶⁴."""
+    texts = [b"\xff" * 63, b"\xff" * 62 + b"\xfe", b"a", b"a\0", b"", b"0b3f9a52-77c1-4e0d"]
+    ids = pc.cast(
+        pa.array([b"skipped", *texts], pa.binary()),
+        options=pc.CastOptions(pa.string(), allow_invalid_utf8=True),
+    )[1:]
+    scrambler = Scrambler()
+    marks, checks = scrambler.marks_and_checks(ids)
+    upper = scrambler._upper.astype(np.uint64)
+    key = upper << np.uint64(LOWER) | scrambler._lower.astype(np.uint64)
+    for number, text in enumerate(texts):
+        for kind, held in enumerate((marks, checks)):
+            total = int(scrambler._of_length[kind]) * len(text)
+            total += sum(int(k) * byte for k, byte in zip(key[:, kind], text, strict=False))
+            assert int(held[number]) == total % 2**64 | (kind == 0)
+    assert len(set(zip(marks.tolist(), checks.tolist(), strict=True))) == len(texts)
+    alone = [scrambler.marks(ids[place : place + 1])[0] for place in range(len(texts))]
+    assert alone == marks.tolist()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FEW = 10
 """Values that must be affected before a share of them is loud."""
+LEAST_TOLD = 0.0005
+"""Smallest share that is told by its figure."""
 MOSTLY_CLAMPED = 0.2
 """Share of a column outside its range, or of levels that are not listed, from which on it is
 loud."""
@@ -82,13 +84,13 @@ def of_table(study: Study, rows: int, incomplete: int) -> Iterator[Said]:
         return
     if not incomplete:
         return
-    share = incomplete / rows
-    text = f"{incomplete:,} of {rows:,} rows ({share:.1%}) have a value missing"
+    text = f"{_share(incomplete, rows, 'rows')} have a value missing"
     if study.missing == "refuse":
         yield None, f'{text}, and the study refuses such a table: missing = "refuse"', True
     else:
         means = "add nothing" if study.missing == "drop" else "are filled in, or add nothing"
-        yield None, f"{text}: they {means}", share >= MOSTLY_MISSING and incomplete >= FEW
+        is_loud = incomplete >= max(FEW, MOSTLY_MISSING * rows)
+        yield None, f"{text}: they {means}", is_loud
 
 
 def of_readings(readings: "tuple[Reading, ...]") -> Iterator[Said]:
@@ -111,11 +113,10 @@ def of_readings(readings: "tuple[Reading, ...]") -> Iterator[Said]:
 def of_lengths(lengths: "Lengths", rows: int) -> Iterator[Said]:
     """What is to be said of rows that are longer than the radius."""
     if lengths.shrunk:
-        share = lengths.shrunk / max(rows, 1)
         yield (
             None,
             (
-                f"{lengths.shrunk:,} of {rows:,} rows ({share:.1%}) are longer than the radius "
+                f"{_share(lengths.shrunk, rows, 'rows')} are longer than the radius "
                 f"{lengths.radius:.3g} and would be shrunk to it"
             ),
             False,
@@ -229,8 +230,10 @@ def _unknown(column: "Column", *, refuses: bool) -> Iterator[Said]:
     yield column.name, text + _first(column.first.unknown), loud
 
 
-def _share(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} values ({count / max(total, 1):.1%})"
+def _share(count: int, total: int, what: str = "values") -> str:
+    share = count / max(total, 1)
+    percent = "under 0.1%" if 0 < share < LEAST_TOLD else f"{share:.1%}"
+    return f"{count:,} of {total:,} {what} ({percent})"
 
 
 def _first(rows: tuple[int | str, ...]) -> str:

@@ -51,8 +51,8 @@ def _promises(study: Study) -> tuple[Html, ...]:
         paragraph("$unit.", unit=capital(words.unit(study))),
         attack(study),
         html(
-            "<details><summary>Everything the study says, as `tacit study check` tells it"
-            "</summary>$facts<p>Hash: <code>$hash</code></p></details>",
+            "<details><summary>Everything the study says, as <code>tacit study check</code> "
+            "tells it</summary>$facts<p>Hash: <code>$hash</code></p></details>",
             facts=facts(told),
             hash=study.hash,
         ),
