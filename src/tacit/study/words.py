@@ -142,7 +142,7 @@ def _why_visits(study: Study) -> str:
     if share > MOST_HIDDEN:
         return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
     if is_yes_or_no(study):
-        return "answers of 0 and 1 may be asked for log-odds, of one visit (fit --family)"
+        return "answers of 0 and 1 may be asked for log-odds, of one visit"
     return "its release, weights or responses exclude more"
 
 
