@@ -320,6 +320,14 @@ def test_planned_rows_decide_on_the_number_of_visits():
     assert "above 0.4, where more visits tell no more" in visits(few)
     assert "so that several visits tell more than one" in visits(many)
     assert visits(Study.from_document(DOCUMENT)) is None
+
+
+def test_answers_of_0_and_1_have_one_visit_unless_the_study_states_more():
+    answers = {"planned_rows": [50_000], "response": {"name": "died", "range": [0, 1]}}
+    yes_or_no = Study.from_document(DOCUMENT | answers)
+    assert yes_or_no.visit_count == 1
+    assert "log-odds" in visits(yes_or_no)
+    assert Study.from_document(DOCUMENT | answers | {"visits": 6}).visit_count == 6
     said = visits(Study.from_document(DOCUMENT | {"planned_rows": [50_000], "visits": 3}))
     assert "3 to the same rows, all in one message" in said
     assert f"the study says so, and {DEFAULT_ALONE} would suit" in said

@@ -499,6 +499,17 @@ def test_collections_keep_their_straight_line() -> None:
     assert_allclose(fit(collection).interval(), before)
 
 
+def test_what_slopes_may_explain_follows_the_rate() -> None:
+    study = study_of(NORMAL)
+    rng = np.random.default_rng(3)
+    _, x = drawn(NORMAL, rng, 4000)
+    score = Score(
+        law=law_of(study, (x / 4).T @ (x / 4)), link=LINKS["logistic"], centre=0.5, half=0.5
+    )
+    shares = [score.explainable(np.array([at, 0.0, 0.0, 0.0])) for at in (0.0, np.log(0.05 / 0.95))]
+    assert_allclose(shares, [1.0, 4 * 0.05 * 0.95], rtol=1e-6)
+
+
 # The command line.
 
 

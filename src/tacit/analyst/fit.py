@@ -130,7 +130,8 @@ def _posterior(
         _check_family(source.family, method, source.holders)
         if frame is not None:
             raise MethodError(
-                "a family is fitted from studies of one visit: state visits = 1 in the study"
+                "a family is fitted from studies of one visit: state visits = 1 in the study, and "
+                "publish anew; these releases answer as a straight line"
             )
         fitted = fit_family(
             source.family,

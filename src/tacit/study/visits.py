@@ -29,15 +29,21 @@ Budget = tuple[float, float]
 def default_visits(study: "Study") -> int:
     """How many visits a study has that states none: what suits rows, ε, d, holders and relation.
 
-    One where no rows are planned, where they are few, and where further visits are excluded. On
+    One where no rows are planned, where they are few, where further visits are excluded, and where
+    the response is 0 or 1: log-odds are asked of one visit. On
     public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
     """
-    if not study.planned_rows or _excludes_visits(study):
+    if not study.planned_rows or _excludes_visits(study) or is_yes_or_no(study):
         return 1
     if hidden(study) > MOST_HIDDEN:
         return 1
     apart = len(study.planned_rows) > 1 and study.secure_sum is None
     return DEFAULT_TOGETHER if apart else DEFAULT_ALONE
+
+
+def is_yes_or_no(study: "Study") -> bool:
+    """Whether the response has the range of 0/1 answers, of which families speak."""
+    return study.response.function is None and study.response.range == (0.0, 1.0)
 
 
 def hidden(study: "Study") -> float:

@@ -12,7 +12,7 @@ from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
 from tacit.study.submodel import submodel
-from tacit.study.visits import MOST_HIDDEN, default_visits, has_places, hidden
+from tacit.study.visits import MOST_HIDDEN, default_visits, has_places, hidden, is_yes_or_no
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,12 @@ def _why_visits(study: Study) -> str:
     if suited > 1:
         return (
             f"{rule}, at most {MOST_HIDDEN:g}, so that several visits tell more than one "
-            "(for yes/no answers, counts or a stream state visits = 1)"
+            "(for counts or a stream state visits = 1)"
         )
     if share > MOST_HIDDEN:
         return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
+    if is_yes_or_no(study):
+        return "answers of 0 and 1 may be asked for log-odds, of one visit"
     return "its release, weights or responses exclude more"
 
 
