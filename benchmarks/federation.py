@@ -7,7 +7,8 @@ with --processes as five real sites, a SuperLink and `tacit federate run`, over 
 
 Bars (--check): every site publishes and is charged once, a second run pays nothing and gets the
 same, and in one process no site needs over 2 seconds. With --processes: from `tacit federate run`
-to the posterior under 20 seconds, and a site under 250 MB; bytes a site and round are printed.
+to the posterior under 20 seconds in both of two runs, and a site under 250 MB; bytes a site and
+round are printed, and how busy the machine was.
 
     python benchmarks/federation.py [--sites 100] [--quick] [--check] [--simulation | --processes]
 """
@@ -204,8 +205,9 @@ def measure_processes(bench: Bench, folder: Path, rows: int) -> None:
                 bench.say(str(end["failure"]))
         paid = charges(policies)
     bench.say(f"{sites} sites of {rows} rows; one round each; memory is the proportional set size")
+    bench.say(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     bench.bar("every site is charged once", met=paid == sites)
-    bench.bar("from run to posterior under 20 s", met=min(times) < 20)
+    bench.bar("from run to posterior under 20 s", met=max(times) < 20)
     bench.bar("a site needs under 250 MB", met=max(memories) < 250)
 
 

@@ -23,6 +23,7 @@ import json
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from pydantic_core import to_json
 
 from tacit import Posterior, collect, fit
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods import noise_aware
 from tacit.release import Release
 from tacit.release.signature import sign
 from tacit.simulation import exact, simulate
@@ -46,14 +48,17 @@ MOST_MEMORY = 4e9
 MANY = 100_000
 MOST_WIDE_SECONDS = 60.0
 """Bar: by the clock, a fit of ten holders with 500 columns."""
-MOST_FILE = 40e6
-"""Bar: bytes of that posterior's file: a few matrices of 500 × 500."""
+MOST_FILE = 100e6
+"""Bar: bytes of that posterior's file: some tens of matrices of 500 × 500."""
 BEFORE = 75.8
 """CPU seconds that fitting 10,000 holders took before holders could differ (91a7934, on the
 machine that the other figures of docs/scale.md are from)."""
 SLOWER = 1.5
 """Bar: how many times that it may take now."""
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+MOST_APART = 0.1
+MOST_RATIO = 1.1
+"""Bars: distance of the average from that of all holders' net, in sds, and ratio of the sds."""
 TABLES = 50
 ROWS = 1_000
 WIDE = 500
@@ -68,11 +73,12 @@ def main() -> None:
     options = bench.options()
     if options.measure:
         what, size, signed = options.measure
-        figures = many(int(size), signed=signed == "signed") if what == "many" else wide(int(size))
-        print(json.dumps(figures))
+        kinds = {"many": partial(many, signed=signed == "signed"), "beside": beside, "wide": wide}
+        print(json.dumps(kinds[what](int(size))))
         return
     counts = [2_000] if options.quick else [int(count) for count in options.holders.split(",")]
     show_many(bench, counts, "signed" if options.signed else "unsigned")
+    show_beside(bench, 1_200 if options.quick else 4_000)
     show_wide(bench, 100 if options.quick else WIDE)
     bench.finish()
 
@@ -99,6 +105,20 @@ def show_many(bench: Bench, counts: list[int], signed: str) -> None:
             bench.bar(
                 f"{count:,}: {ratio:.2f} of {SLOWER:g} times as long as before", met=ratio < SLOWER
             )
+
+
+def show_beside(bench: Bench, holders: int) -> None:
+    """A net that some tell beside one that all tell."""
+    one = measured_apart(__file__, "beside", holders, "unsigned")
+    columns = {"holders": ",", "centre, sds": ".3f", "least sd ratio": ".3f"}
+    columns |= {"largest sd ratio": ".3f", "s": ".1f", "s, all": ".1f"}
+    table = bench.table("beside", columns)
+    ratios = (one["least"], one["largest"])
+    table.row(holders, one["centre"], *ratios, one["some"], one["all"])
+    bench.bar(
+        f"the average within 0.1 sds ({one['centre']:.3f}), its sd within 10 %",
+        met=one["centre"] < MOST_APART and 1 / MOST_RATIO < ratios[0] < ratios[1] < MOST_RATIO,
+    )
 
 
 def show_wide(bench: Bench, d: int) -> None:
@@ -190,6 +210,31 @@ def noisy(sample: Release, kind: Evidence, rng: np.random.Generator) -> dict[str
     moment = kind.moments[0] + noise.xty * rng.standard_normal(d)
     square = np.sum(kind.squares) + (noise.yty or 0.0) * rng.standard_normal()
     return {"xtx": gram.tolist(), "xty": moment.tolist(), "yty": float(square)}
+
+
+def beside(holders: int) -> dict[str, float]:
+    """How far the average lies from what a net solved for all holders gives, five columns."""
+    study = agreement(5)
+    rng = np.random.default_rng(holders)
+    releases = [
+        simulate(study, table_of(5, rng), rng, holder=f"h{number}") for number in range(holders)
+    ]
+    collection = collect(releases, allow_simulated=True)
+    start = time.process_time()
+    some = fit(collection)
+    between = time.process_time()
+    noise_aware.some_of = lambda evidence: evidence
+    every = fit(collection)
+    end = time.process_time()
+    sd = every.sd("scaled")
+    ratios = some.sd("scaled") / sd
+    return {
+        "centre": float(np.max(np.abs(some.mean("scaled") - every.mean("scaled")) / sd)),
+        "least": float(ratios.min()),
+        "largest": float(ratios.max()),
+        "some": between - start,
+        "all": end - between,
+    }
 
 
 def wide(d: int) -> dict[str, float]:

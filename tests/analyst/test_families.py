@@ -99,8 +99,8 @@ def slopes_for(x: Array, spread: float) -> Array:
     return scaled
 
 
-def of_line(evidence: Evidence) -> Outcome:
-    return noise_aware(evidence, Prior.weak(evidence.d), Settings())
+def of_line(evidence: Evidence, prior: Prior) -> Outcome:
+    return noise_aware(evidence, prior, Settings())
 
 
 def told(study: Study, table: Rows, family: str) -> Array:

@@ -12,7 +12,7 @@ import pytest
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.errors import MethodError, ReleaseError, TacitError
+from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
 from tacit.holder.visits import answer
@@ -156,13 +156,6 @@ def test_other_methods_read_visits_in_the_studys_columns():
     collection = collect([release], allow_simulated=True)
     for method in ("exact-fixed-s", "fixed-s-fast"):
         assert np.allclose(fit(collection, method).mean(), (0.1, *SLOPES), atol=0.15)
-
-
-def test_a_sub_model_of_visits_is_refused_with_its_reason():
-    rng = np.random.default_rng(6)
-    release = simulate(study(1000, 1, 3), rows(rng, 1000), rng, holder="north")
-    with pytest.raises(MethodError, match="keeps all its columns"):
-        fit(collect([release], allow_simulated=True), only="x0")
 
 
 def test_the_first_question_of_two_visits_is_the_studys_own_form():

@@ -157,6 +157,11 @@ class Book:
         words = ("federate", "run", app, "--config", config)
         return self.tacit("server", *words, code=code)
 
+    def begin(self, name, app, deadline=400.0):
+        """`tacit federate run` in the background, as the process `name`."""
+        words = ("federate", "run", app, "--config", f"deadline={deadline} poll=2.0")
+        self.made.start(name, *self._at("server"), *self.made.tacit_words(*words))
+
     def approve(self, holder, name):
         """The data officer approves, as soon as the request is there."""
         requests = self.ledger(holder).with_name("requests")

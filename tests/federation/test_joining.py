@@ -6,6 +6,11 @@ Covers `tacit.federation.invitation`, `tacit.federation.services`,
 
 import json
 import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sites import STUDY
@@ -15,7 +20,7 @@ from tacit.federation.client.joining import SERVICES, Joining, leave, perform
 from tacit.federation.client.place import Place
 from tacit.federation.client.policy import Policy
 from tacit.federation.invitation import Invitation, Reply
-from tacit.federation.project import Project, write_project
+from tacit.federation.project import Project, filled, write_project
 from tacit.federation.server.opening import admit, certify, dismiss, front, invitation_of
 from tacit.federation.server.sites import Sites
 from tacit.federation.services import Services
@@ -194,3 +199,28 @@ def test_without_root_the_machine_is_left_alone(tacit, project, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert project.exists()
     assert "run it as root, or with --user" in tacit("federate", "open", project, "--yes")[2]
+
+
+@pytest.mark.parametrize("user", [False, True], ids=["machine", "user"])
+def test_systemd_understands_every_service(project, joining, tmp_path, monkeypatch, user):
+    """`systemd-analyze verify` says nothing; where it is not there, nothing can be said."""
+    analyse = shutil.which("systemd-analyze")
+    if analyse is None:
+        pytest.skip("systemd-analyze is not installed")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    services = Services(user=user, root=tmp_path / "root")
+    site = replace(joining, services=services, prefix=Path(sys.prefix), port=9200)
+    perform(site.acts())
+    words = {"PREFIX": sys.prefix, "FOLDER": str(project), "STATE": "/srv", "INNER": "8000"}
+    services.write("tacit-superlink.service", filled("superlink/tacit-superlink.service", words))
+    units = sorted(map(str, services.folder.iterdir()))
+    assert len(units) == 3
+    manner = ["--user"] if user else []
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    checked = subprocess.run(
+        [analyse, *manner, "verify", *units], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+    started = "".join(Path(unit).read_text() for unit in units)
+    assert "--supernode 127.0.0.1:9200" in started
+    assert "--port 9200" in started

@@ -31,9 +31,7 @@ def test_four_commands_at_a_site_and_five_at_the_server_are_counted_in_the_runbo
 def book(tmp_path_factory):
     """From nothing to an answered study, by those commands; then requests need no person."""
     with by_the_book(tmp_path_factory.mktemp("book"), HOLDERS) as made:
-        words = ("federate", "run", made.app, "--config", "deadline=400.0 poll=2.0")
-        study = ("env", f"HOME={made.home('server')}", *made.made.tacit_words(*words))
-        made.made.start("first", *study)
+        made.begin("first", made.app)
         for holder in HOLDERS:
             made.tacit(holder, "federate", "check", made.policy(holder))
             made.approve(holder, "length-of-stay")
@@ -160,10 +158,7 @@ def test_the_authority_is_changed_while_sites_trust_both(book):
 def test_a_site_is_upgraded_while_a_study_runs(book, tmp_path):
     """What arrives while it is stopped is asked again; the ledger opens as before."""
     book.made.stop("north-site")
-    app = book.write("upgraded")
-    words = ("federate", "run", app, "--config", "deadline=300.0 poll=2.0")
-    study = ("env", f"HOME={book.home('server')}", *book.made.tacit_words(*words))
-    book.made.start("upgrade", *study)
+    book.begin("upgrade", book.write("upgraded"))
     until(lambda: "south: released" in book.made.log("upgrade"), "south has published")
     shutil.copy(book.ledger("north"), tmp_path)
     book.tacit("north", "federate", "check", book.policy("north"))

@@ -15,6 +15,7 @@ from tacit.federation.local import LocalGrid, Node
 from tacit.federation.secure_sum.server import Sum
 from tacit.federation.server.ask import Patience
 from tacit.federation.wire import ROUNDS
+from tacit.holder.ledger import Ledger
 from tacit.visits.sitting import Sitting
 
 __all__ = ["sites"]
@@ -106,3 +107,66 @@ def test_who_never_comes_costs_nobody_anything(sites):
     with pytest.raises(FederationError, match="nobody has paid for it"):
         under_way.run()
     assert paid(sites) == set()
+
+
+def lost(name, sites, monkeypatch, step):
+    """A grid on which a holder's masked vector is lost: after its charge, or once it is stored."""
+    ledger = sites[name].with_name("ledger.db")
+    record = Ledger.record
+
+    def dying(self, number, release):
+        if self.path == ledger:
+            raise OSError("killed")
+        record(self, number, release)
+
+    if step == "at_charge":
+        monkeypatch.setattr(Ledger, "record", dying)
+    number = 1 + NAMES.index(name)
+    masked = []
+
+    def on_reply(node, reply):
+        if node == number and charges(sites[name]):
+            masked.append(reply)
+            return None
+        return reply
+
+    grid = LocalGrid(
+        {k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}, on_reply
+    )
+    return grid, masked
+
+
+@pytest.mark.parametrize("step", ["at_charge", "after_record"])
+def test_who_dies_between_charge_and_sending_stays_charged_for_that_session(
+    sites, monkeypatch, step
+):
+    """It cannot know that nothing left; the next session is charged by itself (docs/deploy.md)."""
+    study = summing(sites, least=3, colluding=0)
+    grid, masked = lost("birch", sites, monkeypatch, step)
+    under_way = Sum(grid, Sitting(study), PATIENCE)
+    assert under_way.run().survivors == 4
+    assert masked
+    assert "birch" in under_way.missing
+    assert [len(charges(path)) for path in sites.values()] == [1] * 5
+    monkeypatch.undo()
+    again = Sum(LocalGrid(grid.nodes), Sitting(study), PATIENCE)
+    assert again.run().survivors == 5
+    assert [len(charges(path)) for path in sites.values()] == [2] * 5
+
+
+def test_who_dies_at_its_charge_and_is_back_in_time_finishes_the_same_charge(sites, monkeypatch):
+    study = summing(sites, least=3, colluding=0)
+    patient = Patience(deadline=60.0, poll=0.1, pause=0.01, silence=30.0)
+    grid, masked = lost("birch", sites, monkeypatch, "at_charge")
+    dropping = grid._on_reply
+
+    def once(node, reply):
+        if masked:
+            monkeypatch.undo()
+            return reply
+        return dropping(node, reply)
+
+    grid._on_reply = once
+    assert Sum(grid, Sitting(study), patient).run().survivors == 5
+    assert masked
+    assert [len(charges(path)) for path in sites.values()] == [1] * 5

@@ -121,11 +121,11 @@ def _posterior(
     settings = source.settings
     frame = evidence.frame
     prior = prior if frame is None else frame.prior(prior)
-    infer = partial(_outcome, method, prior=prior, settings=settings)
+    infer = partial(_outcome, method, settings=settings)
     family = None
     own: tuple[str, ...] = ()
     if source.family is None:
-        outcome = infer(evidence, holders=source.holders)
+        outcome = infer(evidence, prior, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
         if frame is not None:

@@ -28,6 +28,7 @@ class Prior:
     flat_noise: bool = False  # σ² uniform instead, where y'y tells of it
     by_spread: bool = False  # C of slopes by the features' own spread instead, in `noise-aware`
     widths: tuple[float, ...] = (1.0,)  # factors of C, equally likely, in `noise-aware`
+    shares: tuple[float, ...] = ()  # ρ with `by_spread`, equally likely; none: as `slopes.py` has
     released_features: bool = False  # Λ, κ from the releases instead, in `normal-x`
 
     @property

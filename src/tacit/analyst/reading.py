@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.cores import cores
 from tacit.analyst.plausibility import doubt_of
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Noise
@@ -81,7 +82,7 @@ def read_many(files: Sequence[Path]) -> list[Read]:
     """The releases in these files, in their order."""
     study = Release.load(files[0]).study
     chunks = [files[first : first + _CHUNK] for first in range(0, len(files), _CHUNK)]
-    count = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, len(chunks))
+    count = min(cores(), _MOST_PROCESSES, len(chunks))
     readers = [_Reader(study) for _ in range(count)]
     free: SimpleQueue[_Reader] = SimpleQueue()
     for reader in readers:

@@ -21,7 +21,7 @@ from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import Opening, check_questions, opening_of
+from tacit.visits.ask import check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -41,10 +41,13 @@ class Frame:
     map: Array  # (d, d): T
     start: Array  # (d,): θ₀
     first: Array  # (d,): the first answer, in the study's columns
-    doubt: Array  # (d, d): its covariance, in mapped columns
+    covariance: Array  # (d, d): its covariance, in mapped columns
+    shared: float  # sampling variance along a mapped column, which corrections share with it
+    later: float  # variance that the corrections' noise adds there
     gram: Array  # (d, d): X'X per row, as all visits tell it
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
+    rate: float = 1.0  # how much of a change of the coefficients cut residuals show
 
     def prior(self, prior: Prior) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead."""
@@ -67,6 +70,23 @@ class Frame:
             covariance=(covariance + covariance.T) / 2,
             feature_scale=features,
         )
+
+    @property
+    def doubt(self) -> Array:
+        r"""Covariance of the first answer as a prior: what it tells that corrections do not.
+
+        Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
+        first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the
+        corrections alone 1/(s + c₂): the prior's precision is the difference. Where noise decides
+        it is 1/c₁; where sampling does, it is nothing.
+        """
+        values, vectors = np.linalg.eigh(self.covariance)
+        first = np.maximum(values - self.shared, LEAST_NOISE * values)
+        both = self.shared + first * self.later / (first + self.later)
+        told = 1 / both - 1 / (self.shared + self.later)
+        precision = np.clip(told, LEAST_NOISE / values, 1 / values)
+        doubt: Array = (vectors / precision) @ vectors.T
+        return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """What is known of b as what is known of θ."""
@@ -167,14 +187,18 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         visits.append(joined([Pool.of(answer) for answer in answers], apart, shape))
     rows = np.array([each.pool.rows for each in visits])
     rate = float(rows @ [each.rate for each in visits] / rows.sum())
+    shared, later = _errors([each.shaped(shape) for each in visits])
     frame = Frame(
         map=matrix,
         start=start,
         first=opening.theta,
-        doubt=turn @ _unshared(opening, [each.shaped(shape) for each in visits]) @ turn.T,
+        covariance=turn @ opening.stretch.covariance @ turn.T,
+        shared=shared,
+        later=later,
         gram=rate * shape.gram,
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
+        rate=rate,
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
@@ -193,25 +217,13 @@ def _shape(
     return shape_of(pools, apart, known, intercept=intercept)
 
 
-def _unshared(opening: Opening, pools: Sequence[Pool]) -> Array:
-    r"""Covariance of the first answer as a prior: what it tells that corrections do not.
-
-    Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
-    first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the corrections
-    alone 1/(s + c₂): the prior's precision is the difference. Where noise decides it is 1/c₁;
-    where sampling does, it is nothing.
-    """
-    size = sum(float(np.trace(pool.gram)) for pool in pools) / len(opening.answer.theta)
-    size = max(size, 0.1 * sum(pool.rows for pool in pools))
+def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
+    """Variance of corrections along a mapped column: by sampling, and by noise."""
     rows = sum(pool.rows for pool in pools)
-    shared = max(sum(pool.square for pool in pools), 0.0) / rows / size
-    later = sum(pool.moment_sd**2 for pool in pools) / size**2
-    values, vectors = np.linalg.eigh(opening.stretch.covariance)
-    first = np.maximum(values - shared, LEAST_NOISE * values)
-    told = 1 / (shared + first * later / (first + later)) - 1 / (shared + later)
-    precision = np.clip(told, LEAST_NOISE / values, 1 / values)
-    unshared: Array = (vectors / precision) @ vectors.T
-    return unshared
+    size = sum(float(np.trace(pool.gram)) for pool in pools) / len(pools[0].moment)
+    size = max(size, 0.1 * rows)
+    sampling = max(sum(pool.square for pool in pools), 0.0) / rows / size
+    return sampling, sum(pool.moment_sd**2 for pool in pools) / size**2
 
 
 def _evidence(study: Study, pools: list[Pool], frame: Frame) -> Evidence:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.asked_of_visits import response_variance
 from tacit.analyst.comparison.averaging import averaged
 from tacit.analyst.comparison.likelihood import Likelihood, likelihoods
 from tacit.analyst.comparison.models import Models, all_models, named_models
@@ -127,11 +128,8 @@ def _check_same(posteriors: tuple[Posterior, ...]) -> None:
                 "a posterior does not hold the statistics that it was inferred from: fit it again "
                 "from the releases"
             )
-        if posterior.family is not None or posterior.source.evidence.frame is not None:
-            raise PosteriorError(
-                "models are compared as straight lines, from studies of one visit: fit without "
-                "family, and state visits = 1 in the study"
-            )
+        if posterior.family is not None:
+            raise PosteriorError("models are compared as straight lines: fit without family")
         if posterior.source.holders == "separate":
             raise PosteriorError("models are compared over all holders together, not separate ones")
         if (
@@ -153,7 +151,7 @@ def _weighed(posterior: Posterior, models: Models, places: tuple[int, ...]) -> C
     source = posterior.source
     if source is None:  # pragma: no cover - `_check_same` has looked
         raise AssertionError
-    told = _told(source, places)
+    told = _told(source, places, _response(posterior))
     joint = joint_probabilities(models, told)
     probability = joint.sum(axis=0)
     shown = len(models.codes) if not models.is_all else min(SHOWN, len(models.codes))
@@ -179,12 +177,25 @@ def _weighed(posterior: Posterior, models: Models, places: tuple[int, ...]) -> C
     )
 
 
-def _told(source: Source, places: tuple[int, ...]) -> list[Likelihood]:
+def _response(posterior: Posterior) -> float:
+    """The response's variance, for studies of several visits."""
+    if posterior.study.visit_count == 1 or posterior.pooled is None:
+        return 1.0
+    outcome = posterior.outcome
+    return response_variance(
+        posterior.pooled,
+        outcome.mean(),
+        outcome.residual_variance(),
+        intercept=posterior.model.intercept,
+    )
+
+
+def _told(source: Source, places: tuple[int, ...], response: float) -> list[Likelihood]:
     settings = source.settings
     if source.holders == "common":
         settings = replace(settings, spread=0.0)
     evidence = of_columns(source.evidence, places)
-    return likelihoods(evidence, prior_of_columns(source.prior, places), settings)
+    return likelihoods(evidence, prior_of_columns(source.prior, places), settings, response)
 
 
 def joint_probabilities(models: Models, told: list[Likelihood]) -> Array:

@@ -12,7 +12,7 @@ factor against it Σ_i w_i exp(l_i(s) − l_i(whole)). y'y tells the residual va
 whole model leaves, whichever sub-model is true.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,38 @@ class Likelihood:
     noise_variance: float
 
 
-def likelihoods(evidence: Evidence, prior: Prior, settings: Settings) -> list[Likelihood]:
-    """The likelihood at every node that matters."""
+def likelihoods(
+    evidence: Evidence, prior: Prior, settings: Settings, response: float = 1.0
+) -> list[Likelihood]:
+    """The likelihood at every node that matters, of the study's coefficients.
+
+    `response` is the response's variance, which visits need for a prior.
+    """
+    frame = evidence.frame
+    if frame is not None:
+        from tacit.analyst.asked_of_visits import usual_prior
+
+        prior = usual_prior(evidence, frame, prior, variance=response, shares=tuple(SHARES))
+        mapped = _nodes(evidence, prior, settings)
+        back = np.linalg.inv(frame.map).astype(float)
+        return [_of_study(one, back, frame.start) for one in mapped]
+    return _nodes(evidence, prior, settings)
+
+
+def _of_study(told: Likelihood, back: Array, start: Array) -> Likelihood:
+    """A likelihood of b as one of θ = start + b/back."""
+    precision = back.T @ told.precision @ back
+    prior_precision = back.T @ told.prior_precision @ back
+    return replace(
+        told,
+        precision=precision,
+        shift=back.T @ told.shift + precision @ start,
+        prior_precision=prior_precision,
+        prior_shift=back.T @ told.prior_shift + prior_precision @ start,
+    )
+
+
+def _nodes(evidence: Evidence, prior: Prior, settings: Settings) -> list[Likelihood]:
     facts, spread, places = pilot_places(evidence, prior, settings, SHARES)
     logs = np.array([place.log_weight for place in places])
     weights = np.exp(logs - logs.max())

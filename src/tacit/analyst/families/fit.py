@@ -19,6 +19,10 @@ from tacit.errors import MethodError
 from tacit.study import Study
 
 Array = NDArray[np.float64]
+Infer = Callable[[Evidence, Prior], Outcome]
+
+SHARES = (1.0, 2.0, 4.0)
+"""What slopes are expected to explain, of what they can (`Score.explainable`), equally likely."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Question:
 def fit_family(
     name: str,
     asked: Question,
-    first: Callable[[Evidence], Outcome],
-    infer: Callable[[Evidence], Outcome],
+    first: Infer,
+    infer: Infer,
 ) -> Fitted:
     """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
     link = link_named(name)
@@ -67,22 +71,25 @@ def fit_family(
 def _fitted(
     link: Link,
     asked: Question,
-    first: Callable[[Evidence], Outcome],
-    infer: Callable[[Evidence], Outcome],
+    first: Infer,
+    infer: Infer,
 ) -> Fitted:
     evidence = asked.evidence
-    pilot = first(evidence)
+    pilot = first(evidence, asked.prior)
     pooled = pool(evidence, asked.prior, pilot)
     score = score_of(asked.study, link, pooled.gram)
     guess = score.family(pilot)
+    beta = guess.coefficients(pilot.mean())
     error_map = score.error_map(
-        guess.coefficients(pilot.mean()),
+        beta,
         1.0 if link.binary else guess.dispersion,
         asked.agreed.row_radius,
         float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0)),
     )
     unlike = replace(evidence, error_maps=np.tile(error_map, (evidence.holders, 1, 1)))
-    outcome = infer(unlike)
+    most = score.explainable(beta)
+    prior = replace(asked.prior, shares=tuple(most * share for share in SHARES))
+    outcome = infer(unlike, prior)
     family = score.family(outcome)
     normal = replace(score, law=law_of(asked.study, pooled.gram, normal=True))
     return Fitted(

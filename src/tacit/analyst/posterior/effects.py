@@ -21,9 +21,11 @@ from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.question import Case, Question, Value, read
 from tacit.analyst.posterior.reading import mean_row, spread_of
+from tacit.analyst.posterior.source import of_columns
 from tacit.analyst.posterior.text_table import text_table
 from tacit.analyst.posterior.units import scaled_units
 from tacit.errors import PosteriorError
+from tacit.study.submodel import of_terms, term_names
 from tacit.study.terms import Part, Product
 from tacit.study.transforms import FUNCTIONS
 
@@ -166,7 +168,9 @@ def _mean_rows(posterior: Posterior, rng: np.random.Generator) -> Array:
     weight = float(pooled.gram[0, 0])
     covariance = spread_of(pooled, intercept=True) / weight
     if posterior.source is not None:
-        covariance = covariance + _noise_of_means(posterior.source.evidence, mean) / weight**2
+        kept = of_terms(posterior.study, term_names(posterior.asked), posterior.asked.response)
+        evidence = of_columns(posterior.source.evidence, kept.places)
+        covariance = covariance + _noise_of_means(evidence, mean) / weight**2
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rows = np.ones((DRAWS, len(mean)))

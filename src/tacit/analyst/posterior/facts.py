@@ -126,6 +126,21 @@ class FamilyFacts(Record):
     dispersion: float
 
 
+class FrameFacts(Record):
+    """What the columns of a study's later visits say of the study's own."""
+
+    map: Matrix
+    start: Vector
+    first: Vector
+    covariance: Matrix
+    shared: float
+    later: float
+    gram: Matrix
+    gram_sd: float
+    whole: float
+    rate: float
+
+
 class SourceFacts(Record):
     """What a posterior was inferred from, for all columns of the study."""
 
@@ -134,6 +149,7 @@ class SourceFacts(Record):
     prior_name: str
     holders: Literal["differ", "common", "separate"]
     settings: SettingsFacts
+    frame: FrameFacts | None = None
 
 
 class PosteriorFacts(Record):

@@ -53,10 +53,10 @@ def expected(
     sizes = np.array(rows, dtype=float)
     prior = _prior(_evidence(study, sizes, gram, None))
     evidence = _evidence(study, sizes, gram, noise)
-    infer = partial(fit, prior=prior, settings=Settings(spread=spread))
+    infer = partial(fit, settings=Settings(spread=spread))
     if family is None:
         return Posterior(
-            study=study, method="noise-aware", outcome=infer(evidence), contributions=()
+            study=study, method="noise-aware", outcome=infer(evidence, prior), contributions=()
         )
     asked = Question(study=study, agreed=study, evidence=evidence, prior=prior)
     fitted = fit_family(family, asked, infer, infer)

@@ -9,7 +9,6 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
-from tacit.errors import MethodError
 
 HoldersAre = Literal["differ", "common", "separate"]
 MOST_NUMBERS = 200_000
@@ -29,9 +28,7 @@ class Source:
 
     @property
     def is_small(self) -> bool:
-        """Whether a posterior's file keeps it: not where its columns are a visit's."""
-        if self.evidence.frame is not None:
-            return False
+        """Whether a posterior's file keeps it."""
         values = (getattr(self.evidence, field.name) for field in fields(self.evidence))
         arrays = [value.size for value in values if isinstance(value, np.ndarray)]
         return sum(arrays) <= MOST_NUMBERS
@@ -43,13 +40,12 @@ def of_columns(evidence: Evidence, places: tuple[int, ...]) -> Evidence:
     The smallest eigenvalue of X'X bounds that of each of its blocks from below.
     """
     kept = list(places)
-    if evidence.frame is not None and len(kept) < evidence.d:
-        raise MethodError(
-            "a study of several visits keeps all its columns, which its later questions mix: "
-            "fit without only and without"
-        )
-    if kept == list(range(evidence.d)):
+    if len(kept) == evidence.d:
         return evidence
+    if evidence.frame is not None:
+        from tacit.analyst.asked_of_visits import kept_columns
+
+        return kept_columns(evidence, evidence.frame, kept)
     return replace(
         evidence, grams=evidence.grams[:, kept][:, :, kept], moments=evidence.moments[:, kept]
     )

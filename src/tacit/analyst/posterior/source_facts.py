@@ -1,6 +1,6 @@
 """A source as plain values, and back: what a posterior's file keeps of it."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -9,27 +9,36 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.source import Source
 from tacit.analyst.prior import Prior
+from tacit.analyst.visited import Frame
 
-AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2}
+AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2, "map": 2, "gram": 2}
 """Axes of arrays that have more than one."""
-VISITED = ("column_sd", "frame", "widths")
-"""Fields of evidence and prior that only visits fill: their sources are not kept."""
+VISITED = ("column_sd", "frame", "widths", "shares")
+"""Fields of evidence and prior that only visits and families fill: a source has them empty."""
 
 
 def source_facts(source: Source) -> dict[str, Any]:
     """A source as plain values."""
-    return {
+    facts: dict[str, Any] = {
         "evidence": _plain(source.evidence),
         "prior": _plain(source.prior),
         "prior_name": source.prior_name,
         "holders": source.holders,
         "settings": _plain(source.settings),
     }
+    if source.evidence.frame is not None:
+        facts["frame"] = _plain(source.evidence.frame)
+    return facts
 
 
 def source_from(facts: dict[str, Any], d: int) -> Source:
     """A source from plain values; ValueError where arrays do not go together."""
-    evidence = Evidence(**_filled(Evidence, facts["evidence"]))
+    frame = Frame(**_filled(Frame, facts["frame"])) if facts.get("frame") else None
+    if frame is not None and {frame.map.shape, frame.covariance.shape, frame.gram.shape} != {
+        (d, d)
+    }:
+        raise ValueError("the source's frame does not fit the study")
+    evidence = replace(Evidence(**_filled(Evidence, facts["evidence"])), frame=frame)
     prior = Prior(**_filled(Prior, facts["prior"]))
     shapes = {array.shape[1:] for array in (evidence.grams, prior.covariance[None])}
     if shapes != {(d, d)} or evidence.moments.shape != evidence.grams.shape[:2]:
@@ -43,7 +52,7 @@ def source_from(facts: dict[str, Any], d: int) -> Source:
     )
 
 
-def _plain(record: Evidence | Prior | Settings) -> dict[str, Any]:
+def _plain(record: Evidence | Prior | Settings | Frame) -> dict[str, Any]:
     return {
         field.name: value.tolist() if isinstance(value, np.ndarray) else value
         for field in fields(record)
@@ -51,7 +60,9 @@ def _plain(record: Evidence | Prior | Settings) -> dict[str, Any]:
     }
 
 
-def _filled(kind: type[Evidence] | type[Prior], facts: dict[str, Any]) -> dict[str, Any]:
+def _filled(
+    kind: type[Evidence] | type[Prior] | type[Frame], facts: dict[str, Any]
+) -> dict[str, Any]:
     """Fields of a record: lists become arrays with as many axes as they must have."""
     filled = {}
     for name, value in facts.items():

@@ -3,8 +3,9 @@
 Its run configuration (`[tool.flwr.app.config]` of the project): `study` and `holders`, files in the
 project; `out`, a folder on the SuperLink's machine; `least-holders`, `deadline` and `poll` in
 seconds; `method` and `prior`. Optional are `nodes`, a file with the number of each holder's
-SuperNode, and `silence`, the seconds after which a secure sum goes on without a holder that says
-nothing.
+SuperNode, `silence`, the seconds after which a secure sum goes on without a holder that says
+nothing, and what `tacit fit` can be told beside: `holders-are`, `family` and `response`, of which
+an empty one is as if it were not there.
 """
 
 import importlib
@@ -12,7 +13,7 @@ import logging
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flwr.app import Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
@@ -35,12 +36,17 @@ from tacit.visits.ask import next_question
 from tacit.visits.sitting import Message, Sitting
 
 if TYPE_CHECKING:
+    from tacit.analyst.families.links import FamilyName
     from tacit.analyst.posterior.posterior import Posterior
+    from tacit.analyst.posterior.source import HoldersAre
 
 SILENCE = 30.0
 """Seconds after which a secure sum goes on without a holder that says nothing."""
 SUM_POLL = 5.0
 """Seconds after which a holder in a secure sum is asked again."""
+
+_HOLDERS_ARE = ("differ", "common", "separate")
+_FAMILIES = ("logistic", "probit", "poisson")
 
 app = ServerApp()
 
@@ -78,6 +84,9 @@ class Order:
     out: Path
     method: str
     prior: str
+    holders_are: "HoldersAre" = "differ"
+    family: "FamilyName | None" = None
+    response: str | None = None
 
     @classmethod
     def read(cls, config: UserConfig, project: Path) -> Self:
@@ -94,15 +103,29 @@ class Order:
                 nodes=_nodes(nodes) if nodes.exists() else {},
             )
             return cls(
-                inquiry,
-                Path(str(config["out"])),
-                str(config.get("method", "noise-aware")),
-                str(config.get("prior", "weak")),
+                inquiry=inquiry,
+                out=Path(str(config["out"])),
+                method=str(config.get("method", "noise-aware")),
+                prior=str(config.get("prior", "weak")),
+                holders_are=_one_of(config, "holders-are", _HOLDERS_ARE) or "differ",
+                family=_one_of(config, "family", _FAMILIES) or None,
+                response=_one_of(config, "response", study.responses) or None,
             )
         except KeyError as error:
             raise FederationError(
                 f"[tool.flwr.app.config] lacks {error}: `tacit federate init` writes all of them"
             ) from None
+
+
+def _one_of(config: UserConfig, name: str, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401
+    """A word of the configuration, "" where it says nothing."""
+    word = str(config.get(name, ""))
+    if word and word not in allowed:
+        raise FederationError(
+            f"{name} in [tool.flwr.app.config] must be one of {', '.join(allowed) or 'none'}; "
+            f"got {word!r}"
+        )
+    return word
 
 
 def _patience(config: UserConfig, study: Study) -> Patience:
@@ -164,7 +187,14 @@ def _fitted(grid: Grid, order: Order, minutes: Minutes) -> "Posterior":
     collection = collect(
         releases, allow_simulated=inquiry.allow_simulated, trusted_keys=inquiry.keys
     )
-    posterior = fit(collection, order.method, prior=order.prior)
+    posterior = fit(
+        collection,
+        order.method,
+        prior=order.prior,
+        holders=order.holders_are,
+        family=order.family,
+        response=order.response,
+    )
     posterior.save(order.out / "posterior.parquet")
     write_whole(order.out / "summary.txt", str(posterior.summary()) + "\n")
     write_report(posterior, order.out / "report.html")

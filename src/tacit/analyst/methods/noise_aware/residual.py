@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.noise_aware.model import Model
+from tacit.analyst.methods.noise_aware.sums import WIDE
 from tacit.analyst.methods.quadrature import gauss_rule
 from tacit.analyst.prior import Prior
 
@@ -24,6 +25,9 @@ Array = NDArray[np.float64]
 Law = list[tuple[float, float]]
 """Values of σ² and their weights."""
 
+ROUNDS = 3
+"""Times that the law and the coefficients are found from each other; one fewer from `WIDE` columns
+on."""
 CLEARLY = 3.0
 """Log-likelihood by which an ω above 0 must be better: holders are alike until releases say
 otherwise."""
@@ -45,7 +49,7 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
     log_prior = partial(_log_uniform, most) if prior.flat_noise else inverse_gamma
     n = float(np.maximum(evidence.counts, 1.0).sum())
     law = gauss_rule(inverse_gamma)
-    for _ in range(3):
+    for _ in range(ROUNDS if evidence.d < WIDE else ROUNDS - 1):
         squares, noise = model.residuals(model.gaussian(centre(law)), evidence)
         law = gauss_rule(
             partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n)

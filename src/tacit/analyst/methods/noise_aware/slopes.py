@@ -61,7 +61,9 @@ class Slopes:
     @property
     def shares(self) -> Mapping[float, float]:
         """Values of ρ with their weights; a prior that somebody states is taken as it is."""
-        return self.by_spread if self.prior.by_spread else dict.fromkeys(self.prior.widths, 1.0)
+        if not self.prior.by_spread:
+            return dict.fromkeys(self.prior.widths, 1.0)
+        return dict.fromkeys(self.prior.shares, 1.0) or self.by_spread
 
     def covariance(self, share: float) -> Array:
         """Prior covariance of θ at one ρ."""
@@ -69,10 +71,16 @@ class Slopes:
         if not self.prior.by_spread and len(self.prior.widths) > 1:
             covariance *= share
         elif self.prior.by_spread and len(self.spreads):
-            root = np.sqrt(self.spreads)
-            slopes = (self.axes * (share * self.variance / root.sum() / root)) @ self.axes.T
+            slopes = usual_covariance(self.axes, self.spreads, share * self.variance)
             covariance[self.first :, self.first :] = slopes
         return covariance
+
+
+def usual_covariance(axes: Array, spreads: Array, explained: float) -> Array:
+    """Covariance of slopes that are expected to explain so much, in proportion to √λ."""
+    root = np.sqrt(spreads)
+    covariance: Array = (axes * (explained / root.sum() / root)) @ axes.T
+    return covariance
 
 
 def slopes_of(evidence: Evidence, total: GramTotal, prior: Prior) -> Slopes:

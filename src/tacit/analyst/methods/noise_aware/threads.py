@@ -1,9 +1,10 @@
 """Linear algebra on all cores: NumPy and LAPACK leave the interpreter free while they compute."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from tacit.analyst.cores import cores
 
 Given = TypeVar("Given")
 Told = TypeVar("Told")
@@ -11,8 +12,8 @@ Told = TypeVar("Told")
 
 def mapped(function: Callable[[Given], Told], items: Sequence[Given]) -> list[Told]:
     """The function of every item, in their order."""
-    cores = min(len(os.sched_getaffinity(0)), len(items))
-    if cores < 2:  # noqa: PLR2004 - one core, or one item
+    count = min(cores(), len(items))
+    if count < 2:  # noqa: PLR2004 - one core, or one item
         return [function(item) for item in items]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(function, items))
