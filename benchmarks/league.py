@@ -340,6 +340,8 @@ def cells_of(folder: Path, runs: int, *, quick: bool) -> list[Cell]:
     """All cells, those of long tables first."""
     names = sorted(path.name.split(".")[0] for path in (folder / "real").glob("*.csv*"))
     names += [name for name in available(folder) if name != "3droad"]
+    if not names:
+        raise SystemExit(f"no tables: --data needs {folder / 'real'} with one or more .csv files")
     sizes = {name: len(table_of(folder, name).y) for name in names}
     if quick:
         names = [name for name in names if sizes[name] <= SMALL]
