@@ -290,11 +290,12 @@ def test_a_study_of_visits_says_what_it_excludes(fields, rule):
         study(**fields)
 
 
-def test_a_table_that_can_be_read_once_is_refused_before_it_is_paid(tmp_path):
-    """Later visits would find it empty, and their answers would say that there is no row."""
-    batch = pa.record_batch(rows())
+@pytest.mark.parametrize("held", [0, 3], ids=["empty", "rows"])
+def test_a_reader_is_refused_whatever_it_holds(tmp_path, held):
+    """Later visits would find it empty; and a refusal of held rows alone would tell of them."""
+    batch = pa.record_batch(rows()).slice(0, held)
     reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
     ledger = tmp_path / "ledger.db"
     with pytest.raises(TableError, match="can be read once alone"):
-        publish(study(), reader, holder="h", ledger=ledger)
+        publish(study(relation="add-remove"), reader, holder="h", ledger=ledger)
     assert not ledger.exists()

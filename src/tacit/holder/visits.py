@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
+
 from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.account import Charge
 from tacit.holder.charge import Purpose, at_visit, charge_of, refuse_sum, visit_hash
@@ -171,8 +173,15 @@ class AloneStage(VisitStage):
     def check(self, study: Study, total: Sums | Statistics) -> None:
         """Refuse no rows, and rows that are gone once they were read."""
         super().check(study, total)
-        if _rows_of(total) and not hasattr(self.table, "mapInArrow"):
-            refuse_gone(study, self.table)
+        if hasattr(self.table, "mapInArrow"):
+            return
+        if isinstance(self.table, pa.RecordBatchReader) or (
+            _rows_of(total) and is_gone(study, self.table)
+        ):
+            raise TableError(
+                f"the table can be read once alone, and the study's {study.visit_count} visits "
+                "read it again: give a file, a query or a table in memory"
+            )
 
     def blank(self, study: Study, purpose: Purpose) -> Message:
         """All visits of no rows."""
@@ -247,13 +256,9 @@ def _rows_of(total: Sums | Statistics) -> int:
     return total.n if isinstance(total, Statistics) else total[0]
 
 
-def refuse_gone(study: Study, table: object) -> None:
-    """Refuse, before anything is paid, a table that cannot be read a second time."""
-    if next(iter(table_of(table, study).batches()), None) is None:
-        raise TableError(
-            f"the table can be read once alone, and the study's {study.visit_count} visits read "
-            "it again: give a file, a query or a table in memory"
-        )
+def is_gone(study: Study, table: object) -> bool:
+    """Whether a table that held rows holds none when it is read again."""
+    return next(iter(table_of(table, study).batches()), None) is None
 
 
 def nothing(study: Study, question: Question | None) -> Sums | Statistics:
