@@ -41,8 +41,9 @@ class Table:
     `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
     the rows lie; without it the holder counts (holder/persons.py).
     `readings` says how each file is written, as far as that is known; `alone` reads one column,
-    the study's or another, by itself. `files` are those that may be read in pieces. `enough` hears
-    how many rows there were, and raises where they are too few.
+    the study's or another, by itself. `fixed` is there where rows have one order, whichever columns
+    are read. `files` are those that may be read in pieces. `enough` hears how many rows there were,
+    and raises where they are too few.
     """
 
     batches: Callable[[], Batches]
@@ -50,8 +51,20 @@ class Table:
     by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
     alone: "Callable[[str], Table] | None" = None
+    fixed: "Fixed | None" = None
     files: Files | None = None
     enough: Callable[[int], None] = lambda _rows: None
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A table whose rows have one order: `without` a column, and a `stamp` of what it is read from.
+
+    As long as the stamp is the same, so are the rows.
+    """
+
+    without: Callable[[str], Table]
+    stamp: Callable[[], object]
 
 
 def table_of(
@@ -187,8 +200,28 @@ def _files(paths: list[Path], names: list[str], study: Study, form: Format) -> T
         _rows(paths),
         readings=lambda: tuple(files.readings),
         alone=lambda name: _files(paths, [name], study, form),
+        fixed=_fixed(files, study),
         files=files,
     )
+
+
+def _fixed(files: Files, study: Study) -> Fixed | None:
+    """Parquet and Arrow files hold rows in one order; a text's, out of shape, may come later."""
+    if not all(path.name.lower().endswith(ARROW) for path in files.paths):
+        return None
+
+    def without(column: str) -> Table:
+        others = replace(files, names=tuple(name for name in files.names if name != column))
+        return Table(lambda: others.batches(study))
+
+    return Fixed(without, lambda: [_stamp(path) for path in files.paths])
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What is another as soon as a file is another, or was written to."""
+    with reading(path.name):
+        state = path.stat()
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
@@ -200,6 +233,7 @@ def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
     return replace(
         table,
         batches=lambda: (without_codes(batch, codes) for batch in batches()),
+        fixed=None,
         files=None,
     )
 
