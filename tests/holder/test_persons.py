@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from studies import agreed
 
-from tacit.errors import StudyError, TableError
+from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.encode import GRID, Encoder
 from tacit.holder.ledger import Ledger
 from tacit.holder.persons import (
@@ -506,3 +506,23 @@ def test_ids_are_scrambled_exactly_and_whatever_stands_beside_them():
     assert len(set(zip(marks.tolist(), checks.tolist(), strict=True))) == len(texts)
     alone = [scrambler.marks(ids[place : place + 1])[0] for place in range(len(texts))]
     assert alone == marks.tolist()
+
+
+def test_a_data_set_of_persons_refuses_a_promise_for_rows(tmp_path):
+    """A promise for persons also holds for rows, and may be added to one of these."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_limit("patients", 10.0, 1e-4)
+    ledger.set_limit("visits", 10.0, 1e-4)
+    rows = table()
+    terms = {"holder": "h", "ledger": ledger}
+    publish(STUDY, rows, dataset="patients", **terms)
+    with pytest.raises(LedgerError, match=r"is of persons, by 'patient'.*nothing was paid"):
+        publish(PLAIN, rows, dataset="patients", **terms)
+    terms["holder"] = "another"
+    publish(PLAIN, rows, dataset="visits", **terms)
+    publish(STUDY, rows, dataset="visits", **terms)
+    accounts = {account.dataset: account for account in ledger.accounts()}
+    assert accounts["patients"].person == "patient"
+    assert len(accounts["patients"].charges) == 1
+    assert accounts["visits"].person is None
+    assert len(accounts["visits"].charges) == 2

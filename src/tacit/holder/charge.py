@@ -49,6 +49,7 @@ def charge_of(
         mu=mechanism.mu,
         time=now(),
         release=None,
+        person=study.person,
     )
 
 
@@ -97,6 +98,7 @@ def _charge_behind(release: Published, dataset: str) -> Charge:
         mu=release.mu,
         time=release.created,
         release=release.to_json(),
+        person=release.study.person,
     )
 
 
