@@ -53,6 +53,7 @@ SMALL = {
     "mmd": {"bandwidth": 0.1},
 }
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.xdist_group("paper")  # one process runs them all once
 
 
 @pytest.fixture(scope="module")
