@@ -11,13 +11,12 @@ from neighbours import distance, make_study, table, worst_pair
 
 from tacit.holder.division import Division
 from tacit.holder.places import PLACES
-from tacit.holder.scales import SCALES
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.holder.visits import mapped
 from tacit.release.question import Question
 from tacit.study import Study
-from tacit.study.visits import places_mechanism, statistics_form
+from tacit.study.visits import placed, places_mechanism, statistics_form
 
 RELATIONS = ("replace-one", "add-remove")
 MOST_ROWS = 50
@@ -212,66 +211,24 @@ def test_rows_that_are_not_divided_at_a_visit_are_caught(relation, monkeypatch):
     assert moved > 2 * statistics_form(study).sensitivity
 
 
+# Where values lie.
+
+
 def places(study: Study, persons: list[np.ndarray]) -> np.ndarray:
-    """The weighted sums of the first of three visits, by the holder's own code."""
-    _, count, *values = total_of(PLACES, study, persons_table(study, persons))
-    columns = len(values) // 2
+    """The weighted sums of persons, by the holder's own code."""
+    columns = len(placed(study)) + 1
     weights = [np.sqrt(columns), *[1.0] * columns, *[np.sqrt(2)] * columns]
-    return np.ldexp(np.array([count, *values], dtype=float), -36) * weights
-
-
-def furthest_places(study: Study, rng: np.random.Generator) -> float:
-    """The largest change of places found for persons of 1 to 50 rows."""
-    width = len(study.features) + 1
-    others = [rng.uniform(-1, 1, (3, width))]
-    largest = 0.0
-    for _ in range(40):
-        sizes = rng.integers(1, MOST_ROWS + 1, 2)
-        first, second = (rng.choice([-1.0, 0.3, 1.0, np.nan], (m, width)) for m in sizes)
-        if rng.random() < 0.5:
-            first[:] = 1.0
-            second[:] = -1.0
-        rest = others if study.relation == "add-remove" else [*others, second]
-        apart = np.linalg.norm(places(study, [*others, first]) - places(study, rest))
-        largest = max(largest, float(apart))
-    return largest
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_places_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
-    study, _ = visit_of_persons(seed, relation)
-    study = study.model_copy(update={"missing": "drop"})
-    claimed = places_mechanism(study, study.budget()).sensitivity
-    largest = furthest_places(study, np.random.default_rng(seed))
-    assert 0.99 * claimed <= largest <= claimed
-
-
-def test_places_of_rows_that_are_not_divided_are_caught(monkeypatch):
-    monkeypatch.setattr(Division, "roots", staticmethod(np.ones_like))
-    study, _ = visit_of_persons(0, "replace-one")
-    study = study.model_copy(update={"missing": "drop"})
-    claimed = places_mechanism(study, study.budget()).sensitivity
-    assert furthest_places(study, np.random.default_rng(0)) > 2 * claimed
-
-
-# Private scales.
-
-
-def moments(study: Study, persons: list[np.ndarray]) -> np.ndarray:
-    """The weighted moments of persons, by the holder's own code."""
-    if not persons:
-        return np.zeros((len(study.scaled), 3))
-    sums = total_of(SCALES, study, persons_table(study, persons))
-    return np.array(sums, dtype=float) * 2.0**-36 * [1.0, 1.0, np.sqrt(2)]
+    sums = total_of(PLACES, study, persons_table(study, persons))
+    return np.array(sums[1:], dtype=float) * 2.0**-36 * weights
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("seed", range(6))
-def test_the_scales_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
+def test_the_places_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
     rng = np.random.default_rng(seed)
-    study = make_study(1 + seed % 3, seed=seed, relation=relation, person="id", scales_share=0.2)
-    claimed = study.scales_mechanism().sensitivity
+    several = {"visits": 3, "planned_rows": [9]}
+    study = make_study(1 + seed % 3, seed=seed, relation=relation, person="id", **several)
+    claimed = places_mechanism(study, study.budget()).sensitivity
     width = len(study.features) + 1
     others = [rng.uniform(-1, 1, (3, width))]
     largest = 0.0
@@ -282,7 +239,18 @@ def test_the_scales_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
             first[:] = 1.0
             second[:] = -1.0
         rest = others if relation == "add-remove" else [*others, second]
-        apart = np.linalg.norm(moments(study, [*others, first]) - moments(study, rest))
+        apart = np.linalg.norm(places(study, [*others, first]) - places(study, rest))
         assert apart <= claimed
         largest = max(largest, apart)
     assert largest >= 0.99 * claimed
+
+
+def test_places_of_rows_that_are_not_divided_are_caught(monkeypatch):
+    study = make_study(2, person="id", visits=3, planned_rows=[9])
+    persons = [np.ones((30, 3)), -np.ones((30, 3))]
+    claimed = places_mechanism(study, study.budget()).sensitivity
+    apart = places(study, persons[:1]) - places(study, persons[1:])
+    assert np.linalg.norm(apart) <= claimed
+    monkeypatch.setattr(Division, "roots", staticmethod(np.ones_like))
+    apart = places(study, persons[:1]) - places(study, persons[1:])
+    assert np.linalg.norm(apart) > 2 * claimed
