@@ -28,7 +28,6 @@ from tacit.privacy.mechanism import Noise
 from tacit.release import Release
 from tacit.release.document import Published
 from tacit.release.places import Places, PlacesRelease
-from tacit.release.scales import Moments, ScalesRelease
 from tacit.release.statistics import Answer
 from tacit.study import Study
 
@@ -120,8 +119,6 @@ def doubt_of(document: Published) -> str:
         rules = _of_release(document)
     elif isinstance(document, PlacesRelease):
         rules = _of_places(document.places)
-    elif isinstance(document, ScalesRelease):
-        rules = _of_scales(document)
     return _first_broken(rules)
 
 
@@ -244,19 +241,6 @@ def _of_eigenvalues(stated: Statistics, length: Array, reach: float) -> Iterator
         yield Rule("smallest_eigenvalue", stated.eigenvalues[:, None], low, high)
 
 
-def _of_scales(release: ScalesRelease) -> Iterator[Rule]:
-    """Sums over values u ∈ [−1, 1]: |Σu| and Σu² are at most their number."""
-    noise = release.noise
-    reach = reach_of(6 * max(len(release.columns), 1))
-    for column in release.columns:
-        most = max(column.count + reach * noise.count, 0.0)
-        total = most + reach * noise.total
-        square_slack = reach * noise.square
-        yield _rule(column, "count", -reach * noise.count, MOST_ROWS)
-        yield _rule(column, "total", -total, total)
-        yield _rule(column, "square", -square_slack, most + square_slack)
-
-
 def _of_places(places: Places) -> Iterator[Rule]:
     """Sums over values u ∈ [−1, 1] of complete rows: each is at most their number."""
     noise = places.noise
@@ -267,7 +251,3 @@ def _of_places(places: Places) -> Iterator[Rule]:
     yield Rule("count", np.array([[places.count]]), -reach * noise.count, MOST_ROWS)
     yield Rule("an entry of totals", np.array([places.totals]), -total, total)
     yield Rule("an entry of squares", np.array([places.squares]), -slack, most + slack)
-
-
-def _rule(column: Moments, part: str, low: float, high: float) -> Rule:
-    return Rule(f"{part} of {column.name!r}", np.array([[getattr(column, part)]]), low, high)
