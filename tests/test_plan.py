@@ -135,13 +135,6 @@ def test_a_secure_sum_is_forecast_as_one_release_with_the_noise_of_all_shares():
         forecast(summed, [2000], [1.0])
 
 
-def test_two_stages_are_forecast_at_what_the_first_leaves():
-    study = study_of(scales_share=0.2)
-    [found] = forecast(study, [8000], [1.0])
-    [second] = forecast(study_of(), [8000], [study.stages[1]])
-    assert_allclose(found.widths, second.widths)
-
-
 @pytest.mark.parametrize(("family", "top", "rate"), [("logistic", 1, 0.1), ("poisson", 20, 3.0)])
 def test_a_familys_forecast_is_within_15_percent_of_simulation(family, top, rate):
     """Ten simulations: widths vary by 2 to 5 %, so their mean is known to 1.5 %; seeds fixed."""

@@ -21,10 +21,9 @@ from .holders import Budget, Holders, Line
 
 @dataclass(frozen=True)
 class Settings:
-    """How many visits, and whether only where the study's rule chooses several."""
+    """How many visits; 0: as many as the study's rule chooses."""
 
     visits: int
-    by_rule: bool = False
 
 
 def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
@@ -46,9 +45,14 @@ def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
             "least": count,
             "colluding": 0,
         }
-    study = Study.from_document(document)
-    alone = settings.by_rule and study.visit_count == 1
-    return Study.from_document(document | {"visits": 1 if alone else settings.visits})
+    if settings.visits:
+        document["visits"] = settings.visits
+    return Study.from_document(document)
+
+
+def chooses_several(holders: Holders, budget: Budget) -> bool:
+    """Whether the study's rule chooses several visits."""
+    return study_of(holders, budget, Settings(visits=0)).visit_count > 1
 
 
 def fit(rng: np.random.Generator, holders: Holders, budget: Budget, settings: Settings) -> Line:

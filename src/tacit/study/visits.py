@@ -65,7 +65,6 @@ def _excludes_visits(study: "Study") -> bool:
         or not study.response_square
         or study.weight is not None
         or bool(study.responses)
-        or study.scales_share is not None
         or study.stage_one is not None
         or study.count == "withheld"
         or (study.secure_sum is not None and len(study.planned_rows) == 1)
