@@ -11,7 +11,7 @@ import json
 import math
 import re
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
@@ -284,8 +284,14 @@ def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[
         "mechanism": sampler,
         "simulated": simulated,
         "created": now(),
-        "software": f"tacit {version('tacit-dp')}",
+        "software": _software(),
     }
+
+
+@cache
+def _software() -> str:
+    """Name and version of this program; the installed package's record is read once."""
+    return f"tacit {version('tacit-dp')}"
 
 
 def from_steps(steps: int, lattice: int) -> float:
