@@ -139,6 +139,7 @@ class FrameFacts(Record):
     gram_sd: float
     whole: float
     rate: float
+    misfit: float = 0.0  # earlier files have none
 
 
 class SourceFacts(Record):
