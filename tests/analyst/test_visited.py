@@ -5,6 +5,7 @@ Covers `tacit.analyst.visited`, `tacit.visits.pool`, `tacit.visits.estimate`, `t
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, least_gram, misfit_of
+from tacit.analyst.visited import UNEQUAL, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -102,10 +103,6 @@ def test_intervals_hold_the_best_line_where_residuals_are_skewed():
     assert np.sum(inside, axis=0)[0] >= 18
 
 
-def shape_with(gram, gram_sd=0.1):
-    return Shape(gram=gram, gram_sd=gram_sd, residual=0.2, laws=(), level=0.9)
-
-
 def test_what_bounds_take_away_widens_intervals():
     """The less is cut and shrunk the nearer the line; scatter that is uneven is always allowed."""
     question = Question(
@@ -116,9 +113,10 @@ def test_what_bounds_take_away_widens_intervals():
         radius=1.0,
         bound=1.0,
     )
+    shape = Shape(gram=np.eye(2), gram_sd=0.1, residual=0.2, laws=(), level=0.9)
     variances = [
         misfit_of(
-            shape_with(np.eye(2)),
+            shape,
             question.model_copy(update={"bound": bound, "radius": radius}),
             rows=1000,
         )
@@ -129,8 +127,13 @@ def test_what_bounds_take_away_widens_intervals():
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
-    told = least_gram(shape_with(np.diag([2.0, 0.05]), gram_sd=0.1))
-    np.testing.assert_allclose(told, np.diag([8 / 4.04, 0.05**3 / 0.0425]), rtol=1e-9)
+    release = simulate(
+        study(1500), rows(np.random.default_rng(0), 1500), np.random.default_rng(0), holder="north"
+    )
+    frame = collect([release], allow_simulated=True).evidence.frame
+    frame = replace(frame, gram=np.diag([2.0, 1.0, 1.0, 0.05]), gram_sd=0.1)
+    told = np.diag([8 / 4.04, 1 / 1.04, 1 / 1.04, 0.05**3 / 0.0425])
+    np.testing.assert_allclose(frame.sure, told, rtol=1e-9)
 
 
 @pytest.mark.parametrize("visits", [2, 3, 10])

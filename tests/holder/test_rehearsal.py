@@ -19,7 +19,6 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish, rehearse
 from tacit.holder.rehearsal import STAYS_HERE, Persons
 from tacit.holder.rehearsal_words import picture
-from tacit.holder.scales import rehearse_scales
 from tacit.holder.watch import LevelsSeen
 from tacit.privacy.gaussian import epsilon_of, mu_of
 
@@ -173,14 +172,6 @@ def test_what_it_would_cost_is_what_it_then_costs():
     assert seen(columns(), again=True).cost.refusal is None
     assert "not 'other'" in seen(columns(), dataset="other").cost.refusal
     assert len(book.accounts()[0].charges) == 1
-
-
-def test_a_rehearsal_of_the_first_stage_costs_that_stage():
-    study = agreed([AGE, BMI], scales_share=0.1)
-    rehearsal = rehearse_scales(study, columns(), holder="north", ledger="ledger.db")
-    assert rehearsal.cost.epsilon == pytest.approx(study.stages[0])
-    assert rehearsal.cost.limit == study.epsilon
-    assert "noisy sums for each of 2 columns" in rehearsal.leaves[0]
 
 
 def test_confirming_sees_the_rows_that_are_published_and_can_stop():

@@ -10,10 +10,11 @@ import pytest
 from neighbours import distance, make_study, table, worst_pair
 
 from tacit.holder.division import Division
-from tacit.holder.scales import SCALES
+from tacit.holder.places import PLACES
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.study import Study
+from tacit.study.visits import placed, places_mechanism
 
 RELATIONS = ("replace-one", "add-remove")
 MOST_ROWS = 50
@@ -158,23 +159,24 @@ def test_rows_that_are_rounded_up_are_caught(relation, monkeypatch):
     assert attack(study, np.random.default_rng(2)) > study.form.sensitivity
 
 
-# Private scales.
+# Where values lie.
 
 
-def moments(study: Study, persons: list[np.ndarray]) -> np.ndarray:
-    """The weighted moments of persons, by the holder's own code."""
-    if not persons:
-        return np.zeros((len(study.scaled), 3))
-    sums = total_of(SCALES, study, persons_table(study, persons))
-    return np.array(sums, dtype=float) * 2.0**-36 * [1.0, 1.0, np.sqrt(2)]
+def places(study: Study, persons: list[np.ndarray]) -> np.ndarray:
+    """The weighted sums of persons, by the holder's own code."""
+    columns = len(placed(study)) + 1
+    weights = [np.sqrt(columns), *[1.0] * columns, *[np.sqrt(2)] * columns]
+    sums = total_of(PLACES, study, persons_table(study, persons))
+    return np.array(sums[1:], dtype=float) * 2.0**-36 * weights
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("seed", range(6))
-def test_the_scales_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
+def test_the_places_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
     rng = np.random.default_rng(seed)
-    study = make_study(1 + seed % 3, seed=seed, relation=relation, person="id", scales_share=0.2)
-    claimed = study.scales_mechanism().sensitivity
+    several = {"visits": 3, "planned_rows": [9]}
+    study = make_study(1 + seed % 3, seed=seed, relation=relation, person="id", **several)
+    claimed = places_mechanism(study, study.budget()).sensitivity
     width = len(study.features) + 1
     others = [rng.uniform(-1, 1, (3, width))]
     largest = 0.0
@@ -185,7 +187,7 @@ def test_the_scales_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
             first[:] = 1.0
             second[:] = -1.0
         rest = others if relation == "add-remove" else [*others, second]
-        apart = np.linalg.norm(moments(study, [*others, first]) - moments(study, rest))
+        apart = np.linalg.norm(places(study, [*others, first]) - places(study, rest))
         assert apart <= claimed
         largest = max(largest, apart)
     assert largest >= 0.99 * claimed

@@ -18,6 +18,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
+from tacit.analyst.readings import Readings
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
 from tacit.release.question import Question
@@ -59,6 +60,7 @@ class Frame:
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
     misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
+    readings: Readings | None = None  # how visits were read; None of files from before
 
     def prior(self, prior: Prior) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead."""
@@ -81,6 +83,19 @@ class Frame:
             covariance=(covariance + covariance.T) / 2,
             feature_scale=features,
         )
+
+    @property
+    def sure(self) -> Array:
+        """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
+
+        A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in
+        its own noise: where rows may as well hold nothing, a step that is taken at its word would
+        seem to be well known.
+        """
+        values, vectors = np.linalg.eigh(self.gram)
+        told = values**3 / (values**2 + (SURELY * self.gram_sd) ** 2)
+        sure: Array = (vectors * told) @ vectors.T
+        return sure
 
     @property
     def doubt(self) -> Array:
@@ -167,7 +182,7 @@ class Frame:
 
     def _widened(self, covariance: Array) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
-        return self._spread(covariance + self.misfit * np.linalg.inv(self.gram))
+        return self._spread(covariance + self.misfit * np.linalg.inv(self.sure))
 
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
@@ -187,7 +202,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    last = next(talk[-1].question for talk in talks if len(talk) == latest)
+    whole_talk = next(talk for talk in talks if len(talk) == latest)
+    last = whole_talk[-1].question
     start = last.start
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
@@ -211,11 +227,12 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         covariance=turn @ opening.stretch.covariance @ turn.T,
         shared=shared,
         later=later,
-        gram=rate * least_gram(shape),
+        gram=rate * shape.gram,
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
         misfit=rate * misfit_of(shape, last, float(rows.sum())),
+        readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
@@ -250,19 +267,6 @@ def misfit_of(shape: Shape, question: Question, rows: float) -> float:
     usual = float(np.trace(shape.gram)) / shape.level
     long = usual / question.radius**2
     return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
-
-
-def least_gram(shape: Shape) -> Array:
-    """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
-
-    A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in its
-    own noise: where rows may as well hold nothing, a step that is taken at its word would seem to
-    be well known.
-    """
-    values, vectors = np.linalg.eigh(shape.gram)
-    least = values**3 / (values**2 + (SURELY * shape.gram_sd) ** 2)
-    gram: Array = (vectors * least) @ vectors.T
-    return gram
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

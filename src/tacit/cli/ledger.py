@@ -202,13 +202,12 @@ def _missing(documents: "list[Published]", book: "Ledger", dataset: str) -> "lis
 
 def _document(path: Path) -> "Published":
     """A release of any kind."""
-    from tacit.release import Release, ScalesRelease
+    from tacit.release import Release
     from tacit.release.places import PlacesRelease
 
-    for kind in (Release, ScalesRelease):
-        try:
-            return kind.load(path)
-        except ReleaseError as error:
-            if "this is not a " not in str(error):
-                raise
+    try:
+        return Release.load(path)
+    except ReleaseError as error:
+        if "this is not a " not in str(error):
+            raise
     return PlacesRelease.load(path)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
 from tacit.holder.paying import Paying
 from tacit.holder.persons import repeats
-from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, StageName, column_of
+from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, column_of
 from tacit.holder.remarks import (
     Said,
     looks_like_identifiers,
@@ -81,7 +81,6 @@ def rehearsal_of(
     paying: Paying,
     diagnostics: Diagnostics,
     *,
-    stage: StageName,
     persons: Persons | None = None,
 ) -> Rehearsal:
     """The record of what was seen, with what it would cost."""
@@ -105,7 +104,6 @@ def rehearsal_of(
     return Rehearsal(
         study=study,
         holder=paying.charge.holder,
-        stage=stage,
         readings=readings,
         rows=diagnostics.rows,
         incomplete=diagnostics.incomplete,
@@ -113,7 +111,7 @@ def rehearsal_of(
         lengths=lengths,
         persons=persons,
         cost=paying.cost(),
-        leaves=tuple(_leaves(study, stage)),
+        leaves=tuple(_leaves(study)),
         remarks=tuple(Remark(column, sentence, loud) for column, sentence, loud in said),
     )
 
@@ -154,18 +152,15 @@ def _of_column(study: Study, watch: Watch, column: Column) -> Iterator[Said]:
     )
 
 
-def _leaves(study: Study, stage: StageName) -> Iterator[str]:
+def _leaves(study: Study) -> Iterator[str]:
     """What the release would hold, in sentences."""
-    if stage == "scales":
-        yield f"three noisy sums for each of {len(study.scaled)} columns"
-    else:
-        d = study.d
-        yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
-        yield f"X'y with noise: {d:,} sums of products with the response"
-        if study.response_square:
-            yield "y'y with noise: the sum of the response's squares"
-        if study.release.smallest_eigenvalue:
-            yield "the smallest eigenvalue of X'X, with noise"
+    d = study.d
+    yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
+    yield f"X'y with noise: {d:,} sums of products with the response"
+    if study.response_square:
+        yield "y'y with noise: the sum of the response's squares"
+    if study.release.smallest_eigenvalue:
+        yield "the smallest eigenvalue of X'X, with noise"
     counted = "rows" if study.person is None else "persons"
     yield {
         "exact": f"the number of {counted}, exactly",
