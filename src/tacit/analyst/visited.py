@@ -7,6 +7,7 @@ which has other columns and other shrunk rows, is the prior of b, widened by the
 it shares with the rest.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
+from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import check_questions, opening_of
@@ -33,6 +35,14 @@ LEAST_NOISE = 1e-3
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
+CUT = 0.2
+"""How far the line is off where residuals are cut, over what is cut off, on public tables."""
+LONG = 0.06
+"""How far it is off, over σ, where rows longer than usual are shrunk."""
+UNEQUAL = 0.3
+"""By how much residuals that spread unevenly raise the variance of rows' own error."""
+SURELY = 2.0
+"""Standard deviations of its noise at which half of what rows hold along a direction counts."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
+    misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
     readings: Readings | None = None  # how visits were read; None of files from before
 
     def between(self, spread: Array, holders: float) -> Array:
@@ -86,6 +97,19 @@ class Frame:
             feature_scale=features,
         )
 
+    @property
+    def sure(self) -> Array:
+        """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
+
+        A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in
+        its own noise: where rows may as well hold nothing, a step that is taken at its word would
+        seem to be well known.
+        """
+        values, vectors = np.linalg.eigh(self.gram)
+        told = values**3 / (values**2 + (SURELY * self.gram_sd) ** 2)
+        sure: Array = (vectors * told) @ vectors.T
+        return sure
+
     def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
 
@@ -115,7 +139,7 @@ class Frame:
                 noise_variance=self.whole * outcome.noise_variance,
             )
         if isinstance(outcome, Student):
-            scale = None if outcome.scale is None else self._spread(outcome.scale)
+            scale = None if outcome.scale is None else self._widened(outcome.scale)
             return replace(
                 outcome,
                 location=self._moved(outcome.location),
@@ -125,7 +149,7 @@ class Frame:
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
-            covariances=self._spread(outcome.covariances),
+            covariances=self._widened(outcome.covariances),
             noise_variances=self.whole * outcome.noise_variances,
             unshrunk=self.whole * outcome.unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
@@ -172,6 +196,10 @@ class Frame:
         moved: Array = self.start + locations @ self.map.T
         return moved
 
+    def _widened(self, covariance: Array) -> Array:
+        """What is not known of b, were the relation straight, as what is not of the best line."""
+        return self._spread(covariance + self.misfit * np.linalg.inv(self.sure))
+
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
         return spread
@@ -191,8 +219,9 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             "question of them (`tacit next`), and fit what holders answer to it"
         )
     whole_talk = next(talk for talk in talks if len(talk) == latest)
-    start = whole_talk[-1].question.start
-    matrix = whole_talk[-1].question.matrix
+    last = whole_talk[-1].question
+    start = last.start
+    matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
@@ -218,6 +247,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
+        misfit=rate * misfit_of(shape, last, float(rows.sum())),
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
@@ -235,6 +265,24 @@ def _shape(
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
     return shape_of(pools, apart, known, intercept=intercept)
+
+
+def misfit_of(shape: Shape, question: Question, rows: float) -> float:
+    r"""Variance, along an axis of shrunk rows, of the best line about the one that visits tell.
+
+    Where the relation is straight and residuals spread evenly there is none. Else cut residuals and
+    shrunk rows tell of another line, and rows' own error is another than σ²/n. With t the bound
+    and ρ the radius over what is usual, the line is off by about `CUT`·σ times the root mean square
+    of what a bound of t takes off a normal residual, and by `LONG`·σ/ρ².
+    """
+    sd = shape.residual
+    bound = question.bound / sd
+    beyond = math.erfc(bound / math.sqrt(2)) / 2
+    height = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    taken = 2 * ((1 + bound**2) * beyond - bound * height)
+    usual = float(np.trace(shape.gram)) / shape.level
+    long = usual / question.radius**2
+    return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
