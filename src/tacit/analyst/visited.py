@@ -21,7 +21,7 @@ from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -177,7 +177,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -207,14 +207,16 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

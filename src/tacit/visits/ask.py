@@ -138,7 +138,8 @@ def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected
     if has_places(study):
         told[list(placed(study))] = True
         visits = [release.visit for release in releases if release.visit is not None]
-        spread = spread_of([visit.places for visit in visits if visit.places is not None])
+        places = [visit.places for visit in visits if visit.places is not None]
+        spread = spread_of(study, places)
         response = float(spread.sds[-1])
         doubt = spread.doubt
     return Expected(
@@ -168,7 +169,8 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
         starts.append(there[0].question.start)
     apart = [inverse @ (starts[-1] - start) for start in starts]
     known = opening.stretch.known
-    shape = shape_of(pools, apart, known, intercept=opening.intercept)
+    expected = opening.answer.residual
+    shape = shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
     pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
     seen = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
