@@ -2,11 +2,11 @@
 
 The table is DIR/real/NAME.csv.gz (or DIR/NAME.csv.gz): numbers without a header, response last,
 thresholded at its median. The first four fifths of its rows train, the rest tests. Public ranges
-are those of the data; `typical` states mean ± √3 sd of each feature beside them, as a first stage
-would find it. Beside it logistic regression without privacy, and diffprivlib's at the same ε where
---diffprivlib names a Python that has it (it needs an older scikit-learn than ours). Its δ is 0; its
-bound on the length of rows is read off the data. Lost: of what logistic regression without privacy
-gains in log-loss over the rate alone, median of five runs. No bar: it is a comparison.
+are those of the data; `typical` states mean ± √3 sd of each feature beside them, as who knows
+the table would. Beside it logistic regression without privacy, and diffprivlib's at the same ε
+where --diffprivlib names a Python that has it (it needs an older scikit-learn than ours). Its δ is
+0; its bound on the length of rows is read off the data. Lost: of what logistic regression without
+privacy gains in log-loss over the rate alone, median of five runs. No bar: it is a comparison.
 
     python benchmarks/families_table.py --data DIR [--table protein] [--diffprivlib PYTHON]
         [--quick]

@@ -1,12 +1,13 @@
 """Fuzzed documents: whatever is read, only Tacit's own errors come of it, soon and for little.
 
 Documents of every kind that crosses a wall are made by the real code, broken in many ways
-(mutations.py), and read by the real readers: studies, releases, releases of scales, lines of a
-stream's log, a site's policy and stored requests, messages between server and sites, all five
-rounds of a secure sum, and what goes to and fro beside them (letters.py): questions of visits and
-their answers, parcels, invitations and replies. Document k of a kind is the same in every run. A
-study that is accepted must also give its noise, its words, and itself again with defaults written
-out and from its own file; a question must map rows, a visit's message lead to what comes next.
+(mutations.py), and read by the real readers: studies, releases, lines of a stream's log, a
+site's policy and stored requests, messages between server and sites, all five rounds of a secure
+sum and of its later visit, and what goes to and fro beside them (letters.py): questions of visits
+and their answers, summed ones too, parcels, invitations and replies. Document k of a kind is the
+same in every run. A study that is accepted must also give its noise, its words, and itself again
+with defaults written out and from its own file; a question must map rows, a visit's message lead to
+what comes next.
 
 The run is cut into parts of 5,000 documents, each in a process of its own that ends with it; a part
 that is done is kept in --folder, and a run that was interrupted goes on with the next.
@@ -29,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,14 @@ from tacit.federation.client.requests import Request
 from tacit.federation.secure_sum.holder import Holder
 from tacit.federation.secure_sum.statements import digest
 from tacit.records import now
-from tacit.release import Release, ScalesRelease
+from tacit.release import Release
 from tacit.release.log import Entry
 from tacit.release.signature import load_key, new_key, public_key
-from tacit.simulation import simulate, simulate_scales
+from tacit.simulation import simulate
 from tacit.study import Study
 from tacit.study.toml import study_toml
 from tacit.study.visits import has_places, places_mechanism, visit_mechanism
+from tacit.visits.first import first_question
 from tacit.visits.sitting import Sitting
 
 PART = 5000
@@ -65,14 +67,13 @@ PATIENCE = 60
 SESSION = "ab" * 16
 SHARES = {
     "study": 0.3,
-    "release": 0.17,
-    "scales": 0.08,
+    "release": 0.2,
     "log": 0.08,
     "policy": 0.07,
     "request": 0.06,
     "message": 0.08,
-    "sum": 0.02,
-    "question": 0.04,
+    "sum": 0.05,
+    "question": 0.06,
     "places": 0.03,
     "visit": 0.04,
     "parcel": 0.02,
@@ -115,13 +116,19 @@ def studies() -> list[Study]:
         {"intercept": False, "release": {"row_radius": 0.4, "response_bound": 0.3}},
         {"release": {"average": 4, "noise": "triangular"}},
         {"release": {"smallest_eigenvalue": True, "response_square": False}},
-        {"scales_share": 0.2, "missing": "impute"},
+        {"stage_one": "sha256:" + "0" * 64, "missing": "impute"},
         {"planned_rows": [12_000, 800], "visits": 1, "release": {}},
         {"planned_rows": [12_000, 800], "visits": 2, "release": {}},
         {"planned_rows": [12_000, 800], "visits": 4, "person": "patient", "release": {}},
         {"weight": {"column": "patient", "most": 9.0}, "release": {}},
         {"responses": ["days", "bmi"], "release": {}},
         {"secure_sum": {"holders": keys, "least": 4, "colluding": 1}, "release": {}},
+        {
+            "secure_sum": {"holders": keys, "least": 4, "colluding": 1},
+            "planned_rows": [300] * len(keys),
+            "visits": 4,
+            "release": {},
+        },
     ]
     return [plain, formula, *(Study.from_document(document | change) for change in changes)]
 
@@ -154,14 +161,22 @@ class Round:
 
 
 def rounds(folder: Path) -> list[Round]:
-    """All rounds of a real sum of four holders, as the first of them meets them."""
+    """All rounds of a real sum of four holders, alone and as the second of two visits."""
     names = [f"site-{k}" for k in range(4)]
     for name in names:
         new_key(folder / name)
     keys = {name: public_key(load_key(folder / name)) for name in names}
     agreed = {"secure_sum": {"holders": keys, "least": 3, "colluding": 0}, "release": {}}
     study = Study.from_document(Study.from_toml(STUDY).document() | agreed)
-    sitting = Sitting(study)
+    several = {"planned_rows": [300] * len(names), "visits": 2}
+    visited = Study.from_document(study.document() | several | {"release": {}})
+    question = first_question(visited, []).model_copy(update={"visit": 2})
+    sittings = (Sitting(study), Sitting(visited, question, "cd" * 16))
+    return [met for sitting in sittings for met in rounds_of(sitting, folder, names)]
+
+
+def rounds_of(sitting: Sitting, folder: Path, names: list[str]) -> list[Round]:
+    """All rounds of one sum, as the first holder meets them."""
     share = [1] * sitting.length
     holders = {
         name: Holder(name, str(folder / name), sitting, Memory({}), lambda seal: seal(share))
@@ -177,7 +192,7 @@ def rounds(folder: Path) -> list[Round]:
             if name == first:
                 texts = dict(holder.store.texts)  # type: ignore[attr-defined]
                 met.append(Round(holder, texts, round_, payload))
-            step = wire.Step(study_toml(study), SESSION, round_, payload)
+            step = wire.Step("", SESSION, round_, payload)
             answers[name] = json.loads(holder.answer(step))
         return answers
 
@@ -207,16 +222,7 @@ class Corpus:
         self.texts = {
             "study": [study_toml(study) for study in self.studies] + [STUDY],
             "policy": [POLICY, POLICY.replace("approval = true", "key = 'k'")],
-            "release": [
-                simulate(study, table, rng, holder="north").to_json()
-                for study in alone
-                if study.scales_share is None
-            ],
-            "scales": [
-                simulate_scales(study, table, rng, holder="north").to_json()
-                for study in alone
-                if study.scales_share is not None
-            ],
+            "release": [simulate(study, table, rng, holder="north").to_json() for study in alone],
             "request": [_request(study) for study in self.studies],
         }
         self.texts["log"] = [
@@ -250,7 +256,6 @@ class Corpus:
         readers: dict[str, Callable[[Any], object]] = {
             "study": Study.from_toml,
             "release": Release.from_json,
-            "scales": ScalesRelease.from_json,
             "log": lambda text: Entry.from_line(text.encode(errors="replace")),
             "policy": lambda text: Policy.load(self._written(text)),
             "request": lambda text: Request.load(self._written(text)).agreement(),
@@ -264,9 +269,11 @@ class Corpus:
 
     def _message(self, rng: random.Random) -> RecordDict:
         step = wire.Step(rng.choice(self.texts["study"]), SESSION, rng.choice(wire.ROUNDS), "{}")
+        later = replace(step, question=rng.choice(self.texts["question"]), opening="cd" * 16)
         messages = [
             wire.request_of(rng.choice(self.texts["study"])),
             wire.step_request(step),
+            wire.step_request(later),
             wire.visit_request(
                 wire.Visit(rng.choice(self.texts["study"]), rng.choice(self.texts["question"]))
             ),
@@ -331,8 +338,6 @@ def use(study: Study) -> None:
     study.mechanism()
     if study.secure_sum is not None:
         study.summed(len(study.secure_sum.holders))
-    if study.scales_share is not None:
-        study.scales_mechanism()
     if has_places(study):
         places_mechanism(study, study.budget())
     for visit in range(1 + has_places(study), study.visit_count + 1):

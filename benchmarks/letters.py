@@ -23,6 +23,7 @@ from tacit.errors import FederationError
 from tacit.federation.invitation import Invitation, Reply
 from tacit.holder.charge import Purpose
 from tacit.holder.places import PLACES, privatise_places
+from tacit.holder.share import sum_tally
 from tacit.holder.statistics import STEP_BITS
 from tacit.holder.tally import total_of
 from tacit.holder.visits import Message, answer, check_question, mapped
@@ -31,7 +32,7 @@ from tacit.release.parcel import Parcel, standings, unpack
 from tacit.release.places import PlacesRelease
 from tacit.release.question import LEAST_BOUND, LEAST_RADIUS, MOST_ENTRY, Question
 from tacit.release.signature import load_key, new_key, public_key
-from tacit.simulation import seeded
+from tacit.simulation import seeded, sums_of
 from tacit.study import Study
 from tacit.study.toml import study_toml
 from tacit.study.visits import has_places
@@ -47,8 +48,20 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
 def talk(study: Study, rng: np.random.Generator) -> tuple[list[Question], list[Message]]:
-    """All questions of a study of visits, and one holder's messages."""
+    """All questions of a study of visits, and one holder's messages or those of the sum."""
     table = patients(rng, ROWS)
+    if study.secure_sum is not None:
+        holders = len(study.secure_sum.holders)
+        sums = list(
+            sums_of(
+                study,
+                holders,
+                lambda sitting: total_of(sum_tally(sitting), study, table),
+                seeded(rng),
+            )
+        )
+        asked = [sitting.question for sitting, _ in sums if sitting.question is not None]
+        return asked, [message for _, message in sums]
     purpose = Purpose("north", "simulated")
     questions: list[Question] = []
     messages: list[Message] = []

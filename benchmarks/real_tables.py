@@ -2,8 +2,8 @@
 
 Every file NAME.csv or NAME.csv.gz of DIR/real, or of DIR where there is no such folder, is a table
 of numbers without a header, response last. Public ranges are those of the data (`ranges`); or,
-beside them, each feature has a typical interval, mean ± √3 sd within its range, as a first stage
-finds it (`typical`). Columns that depend linearly on earlier ones are left out. δ = 1e-6,
+beside them, each feature has a typical interval, mean ± √3 sd within its range, as who knows
+it would state (`typical`). Columns that depend linearly on earlier ones are left out. δ = 1e-6,
 replace-one, everything else at its defaults.
 
 Loss: (θ − b)'X'X(θ − b) over the variance that least squares b explains, both over the whole table;

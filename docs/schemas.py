@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.holder.dossier.registry import Entry
-from tacit.release import Release, ScalesRelease
+from tacit.release import Release
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.study import Study
@@ -19,7 +19,6 @@ FOLDER = Path(__file__).with_name("schemas")
 SCHEMAS: dict[str, type[BaseModel]] = {
     "study": Study,
     "release": Release,
-    "scales": ScalesRelease,
     "places": PlacesRelease,
     "question": Question,
     "posterior": PosteriorFacts,

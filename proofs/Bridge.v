@@ -128,10 +128,15 @@ Theorem evaluated_free_square_weight (X Y response : Q) :
     = free_square_weight_squared reals (Q2R X) (Q2R Y) (Q2R response).
 Proof. intros. unfold free_square_weight_squared, square. cbv zeta. now agree. Qed.
 
-Theorem evaluated_moments (columns : Q) :
-  Q2R (moments_squared rationals columns) = moments_squared reals (Q2R columns)
-  /\ Q2R (moments_square_weight_squared rationals) = moments_square_weight_squared reals.
-Proof. unfold moments_squared, moments_square_weight_squared. split; now agree. Qed.
+Theorem evaluated_places (columns : Q) :
+  Q2R (places_squared rationals columns) = places_squared reals (Q2R columns)
+  /\ Q2R (places_count_weight_squared rationals columns)
+    = places_count_weight_squared reals (Q2R columns)
+  /\ Q2R (places_square_weight_squared rationals) = places_square_weight_squared reals.
+Proof.
+  unfold places_squared, places_count_weight_squared, places_square_weight_squared.
+  repeat split; now agree.
+Qed.
 
 Theorem evaluated_clipped rel (C : Q) :
   Q2R (clipped_sensitivity rationals rel C) = clipped_sensitivity reals rel (Q2R C).
@@ -145,7 +150,9 @@ Definition sensitivity_at (rel : relation) (k X Y w v c e : Q) : bool * Z * Z :=
     (sensitivity_squared rationals rel k X Y p).
 Definition free_at (X Y response : Q) : bool * Z * Z :=
   answer true (free_square_weight_squared rationals X Y response).
-Definition moments_at (columns : Q) : bool * Z * Z :=
-  answer true (moments_squared rationals columns).
-Definition moments_weight_at : bool * Z * Z :=
-  answer true (moments_square_weight_squared rationals).
+Definition places_at (columns : Q) : bool * Z * Z :=
+  answer true (places_squared rationals columns).
+Definition places_count_at (columns : Q) : bool * Z * Z :=
+  answer true (places_count_weight_squared rationals columns).
+Definition places_weight_at : bool * Z * Z :=
+  answer true (places_square_weight_squared rationals).

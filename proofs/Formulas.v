@@ -1,4 +1,4 @@
-(** The formulas that [privacy/sensitivity.py] and [privacy/scales.py] compute, written once for any
+(** The formulas that [privacy/sensitivity.py] and [privacy/places.py] compute, written once for any
     arithmetic.
 
     At the real numbers they are the bounds that the theorems are about. At the rational numbers Coq
@@ -70,12 +70,13 @@ Definition sensitivity_squared (rel : relation) (k X Y : A) (p : weights A) : A 
   let eigenvalue := e p * lever rel k * (#1 + eigenvalue_slack) in
   square (X * X) * rows_squared rel k W V + count + square (X * X * eigenvalue).
 
-(** The largest weight at which y'y is free, squared; and the scales stage: the squared weight of
-    Σu² and the squared sensitivity. *)
+(** The largest weight at which y'y is free, squared; and where values lie: the squared weights of
+    the number of rows and of Σu², and the squared sensitivity. *)
 Definition free_square_weight_squared (X Y response : A) : A :=
   let W := response * Y / X in square (square (X / Y)) * (W * W + W * W * (W * W) / #2).
-Definition moments_square_weight_squared : A := #2.
-Definition moments_squared (columns : A) : A := #4 * columns.
+Definition places_count_weight_squared (columns : A) : A := columns.
+Definition places_square_weight_squared : A := #2.
+Definition places_squared (columns : A) : A := #4 * columns.
 
 (** Contributions whose norm is at most C. *)
 Definition clipped_sensitivity (rel : relation) (C : A) : A :=

@@ -132,21 +132,21 @@ Definition mean (rows : list A) : I -> R :=
 Definition gathered_means (D : list (list A)) : I -> R := fun i => total (fun rows => mean rows i) D.
 End Contributions.
 
-(** Private scales: each of K columns has a value in [−1, 1], or none; for each column the number of
-    values, Σu, and Σu² with its weight. *)
-Definition values := nat -> option R.
+(** Where values lie: a row has K values in [−1, 1], or is incomplete and adds nothing; the number of
+    complete rows with its weight and, for each column, Σu, and Σu² with its weight. *)
+Definition values := option (nat -> R).
 Definition in_range (K : nat) (r : values) : Prop :=
-  forall j, (j < K)%nat -> match r j with None => True | Some u => Rabs u <= 1 end.
-Inductive moment := Number | First | Second.
-Definition all_moments (K : nat) : list (nat * moment) :=
-  list_prod (seq 0 K) [Number; First; Second].
-Definition moments (r : values) (index : nat * moment) : R :=
-  match r (fst index) with
+  match r with None => True | Some u => forall j, (j < K)%nat -> Rabs (u j) <= 1 end.
+Inductive power := First | Second.
+Definition all_places (K : nat) : list (option (nat * power)) :=
+  None :: map Some (list_prod (seq 0 K) [First; Second]).
+Definition places (K : nat) (r : values) (index : option (nat * power)) : R :=
+  match r with
   | None => 0
-  | Some u => match snd index with
-              | Number => 1
-              | First => u
-              | Second => sqrt (moments_square_weight_squared reals) * (u * u)
+  | Some u => match index with
+              | None => sqrt (places_count_weight_squared reals (INR K))
+              | Some (j, First) => u j
+              | Some (j, Second) => sqrt (places_square_weight_squared reals) * (u j * u j)
               end
   end.
 

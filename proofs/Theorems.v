@@ -1,7 +1,7 @@
 (** The theorems, for a reader of [Formulas.v] and [Model.v]. Proofs are in the other files. *)
 
 Require Import Reals Lra Psatz List Permutation.
-From Tacit Require Import Sums Formulas Model Blocks Tables Witnesses Contributions Persons Moments
+From Tacit Require Import Sums Formulas Model Blocks Tables Witnesses Contributions Persons Places
   Clipped Noise Averaging AveragedWitnesses FreeSquare.
 Import ListNotations.
 Local Open Scope R_scope.
@@ -128,28 +128,28 @@ Theorem convexity (A I : Type) (indices : list I) (f : A -> I -> R) (allowed : A
   <= match rel with ReplaceOne => diameter | AddRemove => longest end.
 Proof. apply persons_apart. Qed.
 
-(** * Private scales
+(** * Where values lie
 
-    Moments of K columns whose values are in [−1, 1] or missing; under either relation, for rows and
-    for persons, and attained. *)
-Theorem sensitivity_of_moments (rel : relation) (K : nat) (D D' : list values) :
+    Sums of K columns over complete rows, whose values are in [−1, 1]; under either relation, for
+    rows and for persons, and attained. *)
+Theorem sensitivity_of_places (rel : relation) (K : nat) (D D' : list values) :
   (forall r, In r D \/ In r D' -> in_range K r) -> neighbours rel D D' ->
-  apart (all_moments K) (gathered moments D) (gathered moments D')
-    <= sqrt (moments_squared reals (INR K)).
-Proof. apply moments_bound. Qed.
+  apart (all_places K) (gathered (places K) D) (gathered (places K) D')
+    <= sqrt (places_squared reals (INR K)).
+Proof. apply places_bound. Qed.
 
-Theorem sensitivity_of_persons_moments (rel : relation) (K : nat) (D D' : list (list values)) :
+Theorem sensitivity_of_persons_places (rel : relation) (K : nat) (D D' : list (list values)) :
   (forall rows, In rows D \/ In rows D' -> rows <> [] /\ forall r, In r rows -> in_range K r) ->
     neighbours rel D D' ->
-  apart (all_moments K) (gathered_means moments D) (gathered_means moments D')
-    <= sqrt (moments_squared reals (INR K)).
-Proof. apply moments_of_persons. Qed.
+  apart (all_places K) (gathered_means (places K) D) (gathered_means (places K) D')
+    <= sqrt (places_squared reals (INR K)).
+Proof. apply places_of_persons. Qed.
 
-Theorem moments_are_exact (rel : relation) (K : nat) :
+Theorem places_are_exact (rel : relation) (K : nat) :
   exists D D', (forall r, In r D \/ In r D' -> in_range K r) /\ neighbours rel D D' /\
-    apart (all_moments K) (gathered moments D) (gathered moments D')
-      = sqrt (moments_squared reals (INR K)).
-Proof. apply moments_attained. Qed.
+    apart (all_places K) (gathered (places K) D) (gathered (places K) D')
+      = sqrt (places_squared reals (INR K)).
+Proof. apply places_attained. Qed.
 
 (** Noise for any such sum: [loud i] is the standard deviation on the i-th weighted number. *)
 Theorem noise_covers_sums (I : Type) (indices : list I) (loud z z' : I -> R)

@@ -82,17 +82,6 @@ def test_without_an_intercept_planned_rows_clip_the_response_less():
     assert many.response_bound == 1.0
 
 
-def test_a_smaller_budget_of_the_second_stage_counts():
-    features = [
-        {"name": "x", "range": [0.0, 100.0]},
-        {"name": "v", "range": [0.0, 1.0], "typical": [0.0, 0.1]},
-    ]
-    planned = study_of(planned_rows=[10_000], visits=1).document()
-    document = planned | {"features": features, "release": {}}
-    staged = Study.from_document(document | {"scales_share": 0.5})
-    assert staged.row_radius < Study.from_document(document).row_radius
-
-
 def test_sums_of_very_long_rows_are_exact():
     """Entries up to 32: blocks are smaller, and the sums are those of Python's integers."""
     study = study_of(reach=MOST_ENTRY, features=1, planned_rows=[10**9], epsilon=100.0)

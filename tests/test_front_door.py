@@ -16,7 +16,7 @@ import tacit
 from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.demo.hospitals import STUDY
 from tacit.html import facts_table
-from tacit.simulation import simulate, simulate_scales
+from tacit.simulation import simulate
 
 REPOSITORY = Path(__file__).parents[1]
 HOSPITALS = tacit.Study.from_toml(STUDY)
@@ -71,10 +71,6 @@ def test_a_release_is_short_on_a_line_and_a_table_in_a_notebook():
     assert len(repr(release)) < 120
     assert '<td style="text-align: left">200</td>' in release._repr_html_()
     assert "it protects nobody" in release._repr_html_()
-    scales = simulate_scales(
-        small_study(scales_share=0.1), np.ones((9, 2)), np.random.default_rng(0), holder="north"
-    )
-    assert "Release of scales of north" in scales._repr_html_()
 
 
 def test_names_of_others_are_escaped_in_a_notebook():
@@ -122,10 +118,6 @@ def test_releases_obey_their_schemas():
     jsonschema.validate(document, schema("release"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document | {"xtx": "none"}, schema("release"))
-    scales = simulate_scales(
-        small_study(scales_share=0.1), np.ones((9, 2)), np.random.default_rng(0), holder="north"
-    )
-    jsonschema.validate(json.loads(scales.to_json()), schema("scales"))
 
 
 @pytest.mark.parametrize("method", ["noise-aware", "fixed-s-fast", "fixed-s"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tacit import Study
-from tacit.simulation import simulate, simulate_scales, simulate_sum
+from tacit.simulation import simulate, simulate_sum
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = {"north": "A" * 43 + "=", "south": "B" * 43 + "=", "east": "C" * 43 + "="}
@@ -43,7 +43,6 @@ STUDIES = {
     "through-the-origin": f"intercept = false\n{PLAIN}",
     "triangular": f'{PLAIN}[release]\nnoise = "triangular"\nsmallest_eigenvalue = true\n',
     "averaged": f"{PLAIN}[release]\naverage = 3\n",
-    "scales": f"scales_share = 0.1\n{PLAIN}",
     "sum": PLAIN
     + "[secure_sum]\nleast = 3\ncolluding = 0\n[secure_sum.holders]\n"
     + "".join(f'{name} = "{key}"\n' for name, key in KEYS.items()),
@@ -76,8 +75,6 @@ def table(rows=400):
 
 def release_of(name, study):
     rng = np.random.default_rng(7)
-    if name == "scales":
-        return simulate_scales(study, table(), rng, holder="north")
     if name == "sum":
         return simulate_sum(study, [table(90), table(80), table(70)], rng)
     return simulate(study, table(), rng, holder="north")

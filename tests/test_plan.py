@@ -135,13 +135,6 @@ def test_a_secure_sum_is_forecast_as_one_release_with_the_noise_of_all_shares():
         forecast(summed, [2000], [1.0])
 
 
-def test_two_stages_are_forecast_at_what_the_first_leaves():
-    study = study_of(scales_share=0.2)
-    [found] = forecast(study, [8000], [1.0])
-    [second] = forecast(study_of(), [8000], [study.stages[1]])
-    assert_allclose(found.widths, second.widths)
-
-
 @pytest.mark.parametrize(("family", "top", "rate"), [("logistic", 1, 0.1), ("poisson", 20, 3.0)])
 def test_a_familys_forecast_is_within_15_percent_of_simulation(family, top, rate):
     """Ten simulations: widths vary by 2 to 5 %, so their mean is known to 1.5 %; seeds fixed."""
@@ -205,7 +198,18 @@ def test_a_forecast_of_visits_has_a_band_and_a_secure_sum():
     assert np.all(summed.widths < apart.widths)
 
 
-def test_what_visits_cannot_forecast_is_refused():
-    study = with_visits(study_of(), [5000], 3)
-    with pytest.raises(StudyError, match="visits = 1"):
-        forecast(study, [5000], [1.0], Guess(spread=0.1))
+def test_holders_that_differ_widen_a_forecast_of_visits():
+    rows = [5000, 5000, 5000]
+    study = with_visits(study_of(), rows, 3)
+    [alike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.0))
+    [unlike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.1))
+    assert np.all(unlike.widths > alike.widths)
+
+
+def test_a_family_of_visits_is_forecast():
+    response = {"name": "y", "range": [0, 20]}
+    study = with_visits(study_of(response=response), [8000], 5)
+    [few] = forecast(study, [8000], [1.0], Guess(fill=0.3, family="poisson", rate=2.0))
+    [many] = forecast(study, [8000], [5.0], Guess(fill=0.3, family="poisson", rate=2.0))
+    assert few.visits == 5
+    assert np.all(many.widths < few.widths)

@@ -240,8 +240,6 @@ OTHER_STUDIES = [
     (["planned_rows"], [1000]),
     (["planned_rows"], [1001]),
     (["planned_rows"], [1000, 1000]),
-    (["scales_share"], 0.1),
-    (["scales_share"], 0.2),
     (["stage_one"], "sha256:" + "0" * 64),
     (
         ["secure_sum"],
@@ -290,7 +288,8 @@ def test_every_field_of_a_study_is_among_those_changed():
         ".".join(path) for path, _ in OTHER_STUDIES if path[0] == "release"
     }
     apart = {"release.count", "missing_person", "visits", "holders"}
-    assert fields - tried == apart, "they are tried apart"
+    gone = {"scales_share"}
+    assert fields - tried == apart | gone, "they are tried apart"
 
 
 def test_visits_change_the_hash_and_stand_in_the_document_where_rows_are_planned():
@@ -495,9 +494,8 @@ WRONG = [
         ["", "b"],
         "feature 'sex': levels.entry 1: must not be empty",
     ),
-    (["scales_share"], 0, "scales_share: must be above 0"),
-    (["scales_share"], 1, "scales_share: must be below 1"),
-    (["scales_share"], "0.1", "scales_share: must be a number"),
+    (["scales_share"], 0.1, "scales_share: is no field any more: leave it out and plan rows"),
+    (["scales_share"], "", "scales_share: is no field any more: leave it out and plan rows"),
     (["stage_one"], "sha256:0", "stage_one: must be a hash, as `tacit study check` shows it"),
     (["release", "noise"], "laplace", "release.noise: must be 'frobenius' or 'triangular'"),
     (
@@ -574,22 +572,6 @@ def test_a_missing_field_is_named(field):
         refusal({name: value for name, value in DOCUMENT.items() if name != field})
         == f"{field}: must be given"
     )
-
-
-def test_two_stages_need_something_to_find_and_a_budget_to_share():
-    two = changed(["scales_share"], 0.1)
-    needs = "the document: scales_share needs a numeric feature without typical"
-    assert refusal(two | {"features": DOCUMENT["features"][1:]}).startswith(needs)
-    assert refusal(changed(["features", 0, "typical"], [20, 60], two)).startswith(needs)
-    assert refusal(two | {"stage_one": "sha256:" + "0" * 64}).startswith(needs)
-    assert refusal(two | {"epsilon": 0.002}).startswith(
-        "the document: scales_share must leave both stages an epsilon of 0.001 at least"
-    )
-    study = Study.from_document(two)
-    assert [feature.name for feature in study.scaled] == ["age"]
-    assert study.stages[0] < study.stages[1] < study.epsilon < sum(study.stages)
-    with pytest.raises(StudyError, match="the study has one stage"):
-        _ = Study.from_document(DOCUMENT).stages
 
 
 def test_exact_counts_belong_to_replace_one():

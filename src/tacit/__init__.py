@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tacit.analyst.methods.method import Settings as Settings
     from tacit.analyst.posterior.posterior import Posterior as Posterior
     from tacit.analyst.prior import Prior as Prior
-    from tacit.analyst.typical import fix_scales as fix_scales
     from tacit.budget import Budget as Budget
     from tacit.classifier import PrivateBayesianClassifier as PrivateBayesianClassifier
     from tacit.errors import TacitError as TacitError
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
     from tacit.holder.publish import publish as publish
     from tacit.holder.publish import rehearse as rehearse
     from tacit.holder.rehearsal import Rehearsal as Rehearsal
-    from tacit.holder.scales import publish_scales as publish_scales
     from tacit.holder.stream.publish import Report as Report
     from tacit.holder.stream.publish import stream as stream
     from tacit.plan import Guess as Guess
     from tacit.plan import forecast as forecast
-    from tacit.release.scales import ScalesRelease as ScalesRelease
     from tacit.release.statistics import Release as Release
     from tacit.rows.sql import sql_table as sql_table
     from tacit.simulation import simulate as simulate
@@ -56,7 +53,6 @@ _HOMES = {
     "ReleaseForm": "tacit.study.form",
     "Report": "tacit.holder.stream.publish",
     "Response": "tacit.study.columns",
-    "ScalesRelease": "tacit.release.scales",
     "SecureSum": "tacit.study.form",
     "Settings": "tacit.analyst.methods.method",
     "Study": "tacit.study.study",
@@ -65,10 +61,8 @@ _HOMES = {
     "collect": "tacit.analyst.collection",
     "compare": "tacit.analyst.comparison.compare",
     "fit": "tacit.analyst.fit",
-    "fix_scales": "tacit.analyst.typical",
     "forecast": "tacit.plan",
     "publish": "tacit.holder.publish",
-    "publish_scales": "tacit.holder.scales",
     "rehearse": "tacit.holder.publish",
     "select_terms": "tacit.analyst.comparison.compare",
     "simulate": "tacit.simulation",

@@ -4,7 +4,7 @@ A release whose seed is known protects nobody. It carries `simulated: true`, and
 an explicit flag.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,6 @@ from tacit.holder.charge import Purpose
 from tacit.holder.persons import batches_of
 from tacit.holder.perturb import SEEDED, privatise
 from tacit.holder.places import Sums
-from tacit.holder.scales import moments_of, privatise_scales
 from tacit.holder.share import shared_steps, sum_tally
 from tacit.holder.statistics import Statistics, statistics_of
 from tacit.holder.tally import total_of
@@ -22,7 +21,6 @@ from tacit.holder.visits import Message, converse, read_table, said
 from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.release.question import Question
-from tacit.release.scales import ScalesRelease
 from tacit.study import Study
 from tacit.study.visits import has_places
 from tacit.visits.ask import next_question
@@ -59,6 +57,11 @@ def simulate_visits(
 
     Noise is from `rng`, and there is no ledger.
     """
+    if study.visit_count == 1:
+        return [
+            simulate(study, table, rng, holder=f"holder {j}")
+            for j, table in enumerate(tables, start=1)
+        ]
 
     def read(j: int, question: Question | None) -> Sums | Statistics:
         return read_table(study, tables[j], question)
@@ -111,33 +114,31 @@ def simulate_sum(study: Study, tables: Sequence[object], rng: np.random.Generato
     return talk_in_sum(study, len(tables), read, seeded(rng))
 
 
-def talk_in_sum(
+def sums_of(
     study: Study, holders: int, read: Callable[[Sitting], Sums | Statistics], sampler: Sampler
-) -> Release:
-    """The last message of a secure sum, of which `read` tells what all rows add up to."""
+) -> Iterator[tuple[Sitting, Message]]:
+    """Every secure sum of a study with its message; `read` tells what all rows add up to."""
     message: Message | None = None
+    sitting = Sitting(study)
     while True:
-        sitting = Sitting(study)
-        if message is not None:
-            sitting = Sitting(study, next_question(study, [message]), SIMULATED_SESSION)
         total = read(sitting)
         vector = shared_steps(total, sitting.mechanism(holders), sampler)
         if isinstance(total, Statistics) and sitting.states_rows:
             vector.append(total.n)
         message = sitting.message(vector, holders, message, drawn_by=SEEDED, simulated=True)
-        if isinstance(message, Release) and sitting.number == study.visit_count:
-            return message
+        yield sitting, message
+        if sitting.number == study.visit_count:
+            return
+        sitting = Sitting(study, next_question(study, [message]), SIMULATED_SESSION)
 
 
-def simulate_scales(
-    study: Study, table: object, rng: np.random.Generator, *, holder: str, **budget: float | None
-) -> ScalesRelease:
-    """What `publish_scales` would make of a table, with noise from `rng` and no ledger.
-
-    `budget` may hold an epsilon and a delta below those of the study's first stage.
-    """
-    sums = moments_of(study, batches_of(study, table))
-    return privatise_scales(study, sums, Purpose(holder, "simulated", **budget), seeded(rng))
+def talk_in_sum(
+    study: Study, holders: int, read: Callable[[Sitting], Sums | Statistics], sampler: Sampler
+) -> Release:
+    """The last message of a secure sum, of which `read` tells what all rows add up to."""
+    messages = [message for _, message in sums_of(study, holders, read, sampler)]
+    [*_, last] = [message for message in messages if isinstance(message, Release)]
+    return last
 
 
 def seeded(rng: np.random.Generator) -> Sampler:

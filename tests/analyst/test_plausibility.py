@@ -15,7 +15,7 @@ from tacit.analyst.plausibility import check_plausible, doubt_of, reach_of
 from tacit.cli import main
 from tacit.errors import ReleaseError, TacitError
 from tacit.release.log import Entry
-from tacit.simulation import simulate, simulate_scales
+from tacit.simulation import simulate
 from tacit.study import Study
 
 FIELDS = 'name = "s"\nepsilon = {epsilon}\ndelta = 1e-6\n{fields}'
@@ -244,24 +244,6 @@ def test_a_poisoned_batch_of_a_stream_is_refused(tmp_path):
         Follower([log], allow_simulated=True).update()
     collection = tacit.collect(log, allow_simulated=True, without_implausible=True)
     assert collection.releases[0].batches == 1
-
-
-SCALED = Study.from_toml(FIELDS.format(epsilon=1.0, fields="scales_share = 0.1") + COLUMNS)
-
-
-def test_scales_are_checked_too():
-    rng = np.random.default_rng(0)
-    rows = TABLES["corner"](rng, 500)
-    release = simulate_scales(SCALED, rows, rng, holder="north")
-    check_plausible([release])
-    for part, value in (("count", -1e6), ("count", 1e300), ("total", 1e5), ("square", -1e5)):
-        columns = tuple(
-            column.model_copy(update={part: value} if k == 1 else {})
-            for k, column in enumerate(release.columns)
-        )
-        bad = release.model_copy(update={"columns": columns})
-        with pytest.raises(ReleaseError, match="of 'b' is"):
-            tacit.fix_scales([bad], allow_simulated=True)
 
 
 # What passes can be fitted.

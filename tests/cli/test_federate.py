@@ -155,7 +155,7 @@ def test_init_refuses_in_one_sentence_and_writes_nothing(tacit, house, arguments
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
-        ("scales_share = 0.1\n", "a study of two stages is published by hand"),
+        ("scales_share = 0.1\n", "scales_share: is no field any more"),
         (
             (
                 "secure_sum = {least = 2, colluding = 0, "

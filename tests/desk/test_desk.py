@@ -305,8 +305,8 @@ def test_a_table_that_was_exchanged_is_not_published(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"planned_rows": [300], "visits": 4}, {"scales_share": 0.1}, {"person": "note"}],
-    ids=["visits", "scales", "persons"],
+    [{"planned_rows": [300], "visits": 4}, {"person": "note"}],
+    ids=["visits", "persons"],
 )
 def test_every_form_of_study_goes_the_same_way(officer, patients, tmp_path, fields):
     """What publishing looks at less closely than a rehearsal is no change of the table."""

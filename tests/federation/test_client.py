@@ -115,7 +115,6 @@ def test_a_site_that_died_after_paying_answers_without_paying_again(tmp_path, mo
         ({}, {"columns": ["age", "days"]}, Reason.COLUMNS),
         ({}, {"columns": ["age", "sex"]}, Reason.COLUMNS),
         ({"relation": "add-remove"}, {"least_rows": 10}, Reason.COUNT),
-        ({"scales_share": 0.1}, {}, Reason.TWO_STAGES),
         ({}, {"least_rows": 401}, Reason.ROWS),
         ({"response": {"name": "cost", "range": [0, 1]}}, {}, Reason.TABLE),
         ({}, {"data": ["nowhere.parquet"]}, Reason.TABLE),

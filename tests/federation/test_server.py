@@ -129,18 +129,6 @@ def test_too_few_holders_fit_nothing(tmp_path):
     assert [node["state"] for node in record["nodes"]] == ["released", "refused"]
 
 
-def test_a_study_of_two_stages_is_refused_before_it_is_sent(tmp_path):
-    seen = []
-    grid = LocalGrid({1: site(tmp_path)}, lambda _node, reply: seen.append(reply))
-    order = Order(inquiry(study=changed(scales_share=0.1)), tmp_path / "out", "noise-aware", "weak")
-    with pytest.raises(FederationError, match="two stages is published by hand"):
-        federate(grid, order)
-    assert seen == []
-    record = json.loads((tmp_path / "out" / "federation.json").read_text())
-    assert (record["outcome"], record["nodes"]) == ("failed", [])
-    assert "two stages" in record["failure"]
-
-
 def test_the_minutes_are_written_whatever_goes_wrong(tmp_path, monkeypatch):
     def broken(*_arguments, **_options):
         raise MemoryError

@@ -145,7 +145,7 @@ def test_it_says_what_this_study_says(study, sentences, tmp_path):
 
 
 def test_a_divided_budget_states_no_noise_that_is_not_drawn(tmp_path):
-    files = dossier_of(study_of(scales_share=0.1), tmp_path / "none.db").files()
+    files = dossier_of(study_of(planned_rows=[5000], visits=3), tmp_path / "none.db").files()
     assert "The budget is divided" in files[".md"]
     assert "X'X off its diagonal" not in files[".md"]
     assert json.loads(files[".json"])["implementation"]["noise"] is None

@@ -28,7 +28,6 @@ from tacit.holder.pieces import Adder, Part, Task
 from tacit.holder.places import PLACES
 from tacit.holder.publish import publish, rehearse
 from tacit.holder.rehearse import SEEN
-from tacit.holder.scales import SCALES
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
 from tacit.holder.visits import mapped
@@ -148,15 +147,12 @@ def test_a_later_visit_is_the_same_by_this_process_and_another(use):
     assert totals[0] != total_of(STATISTICS, STUDY, "rows/a.parquet").numbers
 
 
-@pytest.mark.parametrize(
-    "tally", [PLACES, SCALES, SEEN, STATISTICS], ids=["places", "scales", "seen", "statistics"]
-)
+@pytest.mark.parametrize("tally", [PLACES, SEEN, STATISTICS], ids=["places", "seen", "statistics"])
 def test_every_tally_reaches_a_worker_and_adds_up_by_pieces(use, tally):
     use(1)
-    study = agreed([AGE, SEX, BMI], scales_share=0.2) if tally is SCALES else STUDY
     assert worker.tally_of(tally.name, tally.question) is tally
-    whole = tally.to_numbers(total_of(tally, study, columns()))
-    assert tally.to_numbers(total_of(tally, study, "rows/a.parquet")) == whole
+    whole = tally.to_numbers(total_of(tally, STUDY, columns()))
+    assert tally.to_numbers(total_of(tally, STUDY, "rows/a.parquet")) == whole
 
 
 def test_a_task_and_its_answer_survive_the_way_to_another_process(folder):

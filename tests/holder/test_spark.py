@@ -22,10 +22,10 @@ from studies import agreed
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
+from tacit.holder.persons import repeats
 from tacit.holder.places import PLACES
 from tacit.holder.publish import publish
-from tacit.holder.scales import SCALES
-from tacit.holder.spark import numbers_of_partitions, total_of_partitions
+from tacit.holder.spark import numbers_of_partitions, repeats_in, total_of_partitions
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.holder.visits import mapped
@@ -40,7 +40,6 @@ pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per proces
 
 SECRET = "SECRET6614"  # noqa: S105
 STUDY = agreed()
-TWO_STAGES = agreed(scales_share=0.1)
 COUNT = 200_000
 ROWS_SQL = (
     "CAST(id * 37 % 103 AS INT) AS age",
@@ -111,13 +110,6 @@ def test_the_statistics_are_those_of_a_local_table(spark, partitions):
     assert counted == expected
     assert list(counted.clamped) == list(expected.clamped)
     assert sum(read) == COUNT
-
-
-def test_the_scales_are_those_of_a_local_table(spark):
-    counted, expected = Diagnostics(), Diagnostics()
-    total = total_of(SCALES, TWO_STAGES, frame_of(spark), diagnostics=counted)
-    assert total == total_of(SCALES, TWO_STAGES, rows(), diagnostics=expected)
-    assert counted == expected
 
 
 def test_a_visits_sums_are_those_of_a_local_table(spark):
@@ -411,3 +403,6 @@ def test_persons_are_counted_on_the_executors(spark, partitions):
     assert found.n == 20011 + COUNT // 1000
     with pytest.raises(TableError, match="without a person"):
         total_of(STATISTICS, agreed(person="who"), frame)
+    assert repeats_in(frame, "who") == repeats(
+        pa.table({"who": whose.cast(pa.float64())}).to_batches(), "who"
+    )

@@ -289,7 +289,7 @@ def test_a_stream_keeps_to_its_source(run, tmp_path):
         ({"relation": "add-remove", "release": {"count": "withheld"}}, {}, "public number of rows"),
         ({"release": {"smallest_eigenvalue": True}}, {}, "do not add up"),
         ({"release": {"average": 4}}, {}, "needs all rows of a batch at once"),
-        ({"scales_share": 0.1}, {}, "two stages"),
+        ({"planned_rows": [900], "visits": 3, "release": {}}, {}, "forgets its rows"),
         ({"secure_sum": SUM}, {}, "a secure sum alone"),
         ({}, {"batch_rows": 0}, "batch_rows must be at least 1"),
         ({}, {"batches_per_person": 0}, "batches_per_person must be at least 1"),

@@ -282,7 +282,7 @@ def test_a_release_with_another_visits_noise_is_refused(tmp_path):
         ({"release": {"average": 2}}, "average"),
         ({"release": {"noise": "triangular"}}, "triangular"),
         ({"relation": "add-remove", "release": {"count": "withheld"}}, "number of rows"),
-        ({"scales_share": 0.1}, "scales_share"),
+        ({"stage_one": "sha256:" + "0" * 64}, "stage_one"),
     ],
 )
 def test_a_study_of_visits_says_what_it_excludes(fields, rule):

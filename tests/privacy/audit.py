@@ -240,10 +240,9 @@ def deep_studies(seed: int) -> Iterator[tuple[str, Route]]:
     """A random study of each form, at a budget that few releases can test, tables far apart."""
     rng = np.random.default_rng(seed)
     for form in FORMS:
-        share = {"scales_share": 0.9} if form == "scales" else {}
-        route = ROUTES[form](random_study(rng, form, **DEEP, **share), rng)
+        route = ROUTES[form](random_study(rng, form, **DEEP), rng)
         while apart(route) < NEAR_CLAIM * mu_allowed(route.epsilon, route.study.delta):
-            route = ROUTES[form](random_study(rng, form, **DEEP, **share), rng)
+            route = ROUTES[form](random_study(rng, form, **DEEP), rng)
         yield f"deep {form}", route
 
 

@@ -15,10 +15,10 @@ from tacit.study import Study
 FUNCTIONS = ["log", "log2", "log10", "log1p", "sqrt", "exp"]
 KEYS = {name: letter * 43 + "=" for name, letter in zip(("h0", "h1", "h2"), "ABC", strict=True)}
 FORMS = (
-    *("table", "averaged", "scales", "sum", "stream", "visits"),
+    *("table", "averaged", "places", "sum", "stream", "visits"),
     *("questions", "persons", "weighted", "summed"),
 )
-VISITED = ("visits", "questions", "summed")
+VISITED = ("places", "visits", "questions", "summed")
 TINY = (0.0, -0.0, 5e-324, 1e-300)
 """Entries of a map that are nothing, or as good as that."""
 
@@ -54,10 +54,9 @@ def _document(rng, form):
     numeric = [feature["name"] for feature in features if "range" in feature]
     if form in {"table", "stream", "sum"} and numeric and rng.random() < 0.25:
         document["responses"] = ["y", numeric[0]]
-    if form == "scales":
-        document["scales_share"] = rng.uniform(0.01, 0.9)
     if form in VISITED:
-        document |= {"visits": 2, "planned_rows": [7] * len(KEYS)}
+        visits = 3 if form == "places" else 2
+        document |= {"visits": visits, "planned_rows": [7] * len(KEYS)}
     if form == "persons" or (form in VISITED and rng.random() < 0.3):
         document |= {"person": "id", "missing_person": _choice(rng, ["refuse", "alone"])}
     if form == "weighted":

@@ -16,13 +16,15 @@ from neighbours import _encoded, _random_rows, worst_pair
 from neighbours import table as plain_table
 from random_studies import hostile_question
 
-from tacit import Ledger, publish, publish_scales, stream
+from tacit import Ledger, publish, stream
 from tacit.holder.encode import GRID, Encoder
-from tacit.holder.scales import moments_of
+from tacit.holder.places import places_of
 from tacit.holder.share import publish_share
 from tacit.holder.statistics import STATISTICS, STEP_BITS
 from tacit.holder.tally import total_of
 from tacit.holder.visits import mapped
+from tacit.privacy.gaussian import part_of
+from tacit.privacy.visits import shares_of
 from tacit.release import Release
 from tacit.release.log import Entry
 from tacit.release.question import Question
@@ -215,13 +217,14 @@ class OfSums(OfTables):
         return super().exact(rows) + (self.honest - 1) * super().exact(self.tables[0])
 
 
-class OfScales(Route):
-    """The private scales of a study with two stages."""
+class OfPlaces(Route):
+    """Where values lie: the first of several visits, with its part of the budget."""
 
     @property
     def epsilon(self) -> float:
-        """The first stage's part."""
-        return self.study.stages[0]
+        """The first visit's part."""
+        share = shares_of(self.study.visit_count)[0]
+        return part_of(self.study.epsilon, self.study.delta, share)
 
     def neighbours(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """From one end of every range to the other, or to no row at all."""
@@ -230,22 +233,21 @@ class OfScales(Route):
         for place, feature in enumerate(self.study.features):
             if feature.levels is not None:
                 ends[place] = 0
-        opposite = np.vstack([rest, -ends])
-        second = opposite if self.study.relation == "replace-one" else rest
-        return table(self.study, np.vstack([rest, ends])), table(self.study, second)
+        return exchanged(self.study, rest, ends, -ends)
 
     def publish(self, rows: Rows, folder: Path) -> Numbers:
-        """Publish by `tacit.publish_scales`."""
-        release = publish_scales(self.study, rows, holder="h", ledger=folder / "ledger.db")
-        moments = [(each.count, each.total, each.square) for each in release.columns]
-        noise = release.noise
-        sds = np.repeat([noise.count, noise.total, noise.square], len(moments))
-        return np.array(moments).T.ravel(), sds
+        """Publish the first visit by `tacit.publish`."""
+        places = publish(self.study, rows, holder="h", ledger=folder / "ledger.db").places
+        width = len(places.totals)
+        noise = places.noise
+        values = [places.count, *places.totals, *places.squares]
+        return np.array(values), np.repeat(
+            [noise.count, noise.total, noise.square], [1, width, width]
+        )
 
     def exact(self, rows: Rows) -> np.ndarray:
-        """From the exact moments."""
-        moments = np.array(moments_of(self.study, [rows]), dtype=float)
-        return moments.T.ravel() / 2.0**STEP_BITS
+        """From the exact sums."""
+        return np.array(places_of(self.study, [rows])[1:], dtype=float) / 2.0**STEP_BITS
 
 
 class OfVisits(OfTables):
@@ -347,7 +349,7 @@ ROUTES: dict[str, type[Route]] = {
     "averaged": OfAverages,
     "stream": OfStreams,
     "sum": OfSums,
-    "scales": OfScales,
+    "places": OfPlaces,
     "visits": OfVisits,
     "questions": OfQuestions,
     "summed": OfSummedQuestions,

@@ -1,6 +1,6 @@
 """The standing audit on a small slice of studies; and the faults that it must flag.
 
-Covers what leaves a holder: `tacit.holder.publish`, `tacit.holder.scales`, `tacit.holder.share`,
+Covers what leaves a holder: `tacit.holder.publish`, `tacit.holder.places`, `tacit.holder.share`,
 `tacit.holder.stream`, with the calculus under them. A false alarm is expected once in 10⁷ runs.
 """
 
@@ -94,7 +94,7 @@ def test_random_studies_are_of_every_kind():
     rng = np.random.default_rng(0)
     drawn = [random_study(rng, FORMS[k % len(FORMS)]) for k in range(150)]
     documents = [study.model_dump() for study in drawn]
-    fields = ("relation", "intercept", "missing", "terms", "scales_share", "secure_sum")
+    fields = ("relation", "intercept", "missing", "terms", "secure_sum")
     for field in (*fields, "visits", "person", "missing_person", "weight", "responses"):
         assert len({repr(document[field]) for document in documents}) > 1, field
     for field in documents[0]["release"]:

@@ -180,16 +180,6 @@ def test_every_extreme_of_a_secure_sum_can_be_drawn():
         noisy_steps(Statistics.zero(study.d), study.summed(1), rehearsal)
 
 
-@pytest.mark.parametrize("share", [1e-6, 0.5, 1 - 1e-6])
-@pytest.mark.parametrize("budget", BUDGETS)
-def test_every_extreme_of_private_scales_can_be_drawn(share, budget):
-    epsilon, delta = budget
-    study = accepted(features=numeric(3), scales_share=share, epsilon=epsilon, delta=delta)
-    if study is not None:
-        mechanism = study.scales_mechanism()
-        rehearsal(list(vars(mechanism.noise).values()), mechanism.lattice)
-
-
 @pytest.mark.parametrize("visits", range(2, MOST_VISITS + 1))
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_every_extreme_of_visits_can_be_drawn(visits, budget):

@@ -10,7 +10,12 @@ from points import answers, float_points, points, rational
 
 from tacit.privacy import sensitivity
 from tacit.privacy.mechanism import Form, calibrate
-from tacit.privacy.scales import SQUARE_WEIGHT, calibrate_scales, scales_sensitivity
+from tacit.privacy.places import (
+    SQUARE_WEIGHT,
+    calibrate_places,
+    places_entries,
+    places_sensitivity,
+)
 
 pytestmark = pytest.mark.xdist_group("proofs")  # one process compiles them
 ROUNDING = Fraction(1, 10**14)
@@ -94,16 +99,20 @@ def test_the_free_weight_is_the_proven_one(proven):
         assert abs(Fraction(free) ** 2 / square - 1) < ROUNDING
 
 
-def test_the_moments_are_the_proven_ones(proven):
+def test_the_places_are_the_proven_ones(proven):
     columns = [1, 2, 3, 7, 100, 512]
-    questions = [f"moments_at {rational(many)}" for many in columns]
-    *squares, weight = answers(proven, [*questions, "moments_weight_at"])
+    questions = [f"places_at {rational(many)}" for many in columns]
+    questions += [f"places_count_at {rational(many)}" for many in columns]
+    *told, weight = answers(proven, [*questions, "places_weight_at"])
     assert abs(Fraction(SQUARE_WEIGHT) ** 2 / weight - 1) < ROUNDING
-    for many, square in zip(columns, squares, strict=True):
-        assert abs(Fraction(scales_sensitivity(many)) ** 2 / square - 1) < ROUNDING
-        mechanism = calibrate_scales(many, "replace-one", 1.0, 1e-6)
+    for place, many in enumerate(columns):
+        square = told[place]
+        count = told[len(columns) + place]
+        assert abs(Fraction(places_sensitivity(many)) ** 2 / square - 1) < ROUNDING
+        entries = places_entries(many)
+        mechanism = calibrate_places(many, "replace-one", 0.1, entries, (1.0, 1e-6))
         needed = Fraction(mechanism.multiplier) ** 2 * square
-        assert Fraction(mechanism.noise.count) ** 2 >= needed
+        assert count * Fraction(mechanism.noise.count) ** 2 >= needed
         assert Fraction(mechanism.noise.total) ** 2 >= needed
         assert weight * Fraction(mechanism.noise.square) ** 2 >= needed
 

@@ -11,7 +11,14 @@ from intervals import PRECISION, delta_ball, is_private
 from rounding import erfcx, erfcx_units, unproven_boxes
 
 from tacit.privacy import gaussian
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, epsilon_of, mu_of, multiplier, split
+from tacit.privacy.gaussian import (
+    DELTA_RANGE,
+    EPSILON_RANGE,
+    epsilon_of,
+    mu_of,
+    multiplier,
+    part_of,
+)
 from tacit.privacy.mechanism import LATTICE_BITS, lattice_multiplier
 
 ENTRIES = (5, 300, 131_840)
@@ -78,11 +85,11 @@ def test_epsilon_is_on_the_private_side(size):
             assert is_private(epsilon_of(mu, delta), delta, mu)
 
 
-def test_two_stages_cost_no_more_than_the_whole():
-    for (epsilon, delta), share in product(grid(9, 6), (0.05, 0.3, 0.5)):
-        stages = [stage for stage in split(epsilon, delta, share) if stage >= EPSILON_RANGE[0]]
-        squares = [1 / arb(multiplier(stage, delta)) ** 2 for stage in stages]
-        assert is_private(epsilon, delta, sum(squares, arb(0)).sqrt()) or not stages
+def test_parts_cost_no_more_than_the_whole():
+    for (epsilon, delta), number in product(grid(9, 6), (2, 5, 20)):
+        part = part_of(epsilon, delta, 1 / number)
+        if part >= EPSILON_RANGE[0]:
+            assert is_private(epsilon, delta, arb(number).sqrt() / arb(multiplier(part, delta)))
 
 
 # All budgets at once, from what is assumed of exp and erfcx.

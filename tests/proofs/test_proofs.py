@@ -40,10 +40,14 @@ WRONG = {
         ("(#6 * k - #5) / k", "(#6 * k - #4) / k"),
     ],
     "FreeSquare.v": [("(W * W + W * W * (W * W) / #2)", "(W * W + W * W * (W * W) / #3)")],
-    "Moments.v": [
-        ("square_weight_squared : A := #2", "square_weight_squared : A := #3"),
-        ("moments_squared (columns : A) : A := #4", "moments_squared (columns : A) : A := #3"),
-        ("moments_squared (columns : A) : A := #4", "moments_squared (columns : A) : A := #5"),
+    "Places.v": [
+        ("places_square_weight_squared : A := #2", "places_square_weight_squared : A := #3"),
+        (
+            "places_count_weight_squared (columns : A) : A := columns",
+            "places_count_weight_squared (columns : A) : A := #2 * columns",
+        ),
+        ("places_squared (columns : A) : A := #4", "places_squared (columns : A) : A := #3"),
+        ("places_squared (columns : A) : A := #4", "places_squared (columns : A) : A := #5"),
     ],
     "Clipped.v": [
         ("ReplaceOne => #2 * C", "ReplaceOne => #1 * C"),

@@ -18,7 +18,8 @@ UNTOLD = 0.8
 MOST_NAMED = 4
 HIDDEN = (
     "The noise hides how far {names} vary, so hardly anything is learnt of what goes with them: "
-    "narrower typical intervals, or a first stage that finds them (scales_share), would help."
+    "narrower typical intervals, or several visits that find where values lie (planned_rows), "
+    "would help."
 )
 CONSTANT = (
     "Within holders {names} hardly vary: what is said of them rests on differences between "

@@ -22,7 +22,6 @@ from tacit.cli import (
     predict,
     publish,
     report,
-    scales,
     stream,
     study,
 )
@@ -52,7 +51,6 @@ app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("desk")(desk.desk)
 app.command("next")(asking.ask)
-app.command("scales")(scales.scales)
 app.command("stream")(stream.stream)
 app.command("fit")(fit.fit)
 app.command("follow")(follow.follow)

@@ -23,7 +23,7 @@ def pack(
     out: Annotated[Path, typer.Argument(help="The parcel to write.")],
     files: Annotated[
         list[Path],
-        typer.Argument(help="Studies, releases, scales, visits' places, questions."),
+        typer.Argument(help="Studies, releases, visits' places, questions."),
     ],
     sender: Annotated[str, typer.Option(help="Who sends it.")],
     key: Annotated[Path, typer.Option(help="Private key to sign it with (see `tacit key new`).")],

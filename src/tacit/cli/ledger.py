@@ -63,9 +63,12 @@ def _facts(account: "Account") -> dict[str, Any]:
     charges = [
         {**vars(charge), "release": charge.release is not None} for charge in account.charges
     ]
+    for charge in charges:
+        del charge["person"]  # its data set has it
     return {
         "dataset": account.dataset,
         "relation": account.relation,
+        "person": account.person,
         "limit": {"epsilon": account.epsilon, "delta": account.delta},
         "epsilon_spent": account.epsilon_spent,
         "epsilon_left": account.epsilon_left,
@@ -74,8 +77,9 @@ def _facts(account: "Account") -> dict[str, Any]:
 
 
 def _state(account: "Account") -> str:
+    unit = "" if account.person is None else f", of persons by {account.person!r}"
     state = (
-        f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): "
+        f"data set {account.dataset!r} ({account.relation or 'not charged yet'}{unit}): "
         f"spent epsilon = {account.epsilon_spent:.4g}, "
         f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}"
     )
@@ -202,13 +206,12 @@ def _missing(documents: "list[Published]", book: "Ledger", dataset: str) -> "lis
 
 def _document(path: Path) -> "Published":
     """A release of any kind."""
-    from tacit.release import Release, ScalesRelease
+    from tacit.release import Release
     from tacit.release.places import PlacesRelease
 
-    for kind in (Release, ScalesRelease):
-        try:
-            return kind.load(path)
-        except ReleaseError as error:
-            if "this is not a " not in str(error):
-                raise
+    try:
+        return Release.load(path)
+    except ReleaseError as error:
+        if "this is not a " not in str(error):
+            raise
     return PlacesRelease.load(path)

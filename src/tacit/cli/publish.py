@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -76,10 +76,6 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(help="A column of the study that the table names otherwise, as age=Age. Repeat."),
 ]
-Stage = Annotated[
-    Literal["statistics", "scales"],
-    typer.Option(help="scales: the first stage of a study with scales_share."),
-]
 AskedQuestion = Annotated[
     Path | None,
     typer.Option(help="A later visit: the question that `tacit next` made of all releases."),
@@ -119,7 +115,7 @@ Person = Annotated[
     str | None,
     typer.Option(
         help="With --rehearse: a column that tells persons apart, to see whether some have "
-        "several rows. [default: the study's person]"
+        "several rows. [default: the study's person, or a column whose name says that it is one]"
     ),
 ]
 Anyway = Annotated[
@@ -149,7 +145,6 @@ def publish(
     dataset: options.Dataset = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    stage: Stage = "statistics",
     question: AskedQuestion = None,
     sign: options.SigningKey = None,
     processes: Processes = None,
@@ -210,7 +205,7 @@ def publish(
         purpose["question"] = question
     if rehearse:
         purpose |= {"new_dataset": new_dataset, "person": person}
-        _rehearse(study, asked, stage, keep_rehearsal, read, **purpose)
+        _rehearse(study, asked, keep_rehearsal, read, **purpose)
         return
     if out is None or keep_rehearsal is not None:
         raise ReleaseError("give --out, the file for the release; or --rehearse, which needs none")
@@ -219,7 +214,6 @@ def publish(
     release = _published(
         study,
         asked,
-        stage,
         key=sign,
         new_dataset=new_dataset or options.confirmed(book, paying),
         diagnostics=diagnostics,
@@ -245,26 +239,21 @@ def _set_processes(count: int | None) -> None:
 def _published(
     study: Path,
     asked: Asked,
-    stage: str,
     **purpose: Any,  # noqa: ANN401
 ) -> "Published":
-    """Read, charge, perturb: what `publish` of the library does for the stage that is asked for."""
+    """Read, charge, perturb: what `publish` of the library does."""
     from tacit.holder.publish import publish as publish_statistics
-    from tacit.holder.scales import publish_scales
     from tacit.study import Study
 
     agreement = Study.load(study)
     source = source_of(asked, agreement)
     with rows_bar(getattr(source, "rows", None)) as on_rows:
-        if stage == "scales":
-            return publish_scales(agreement, source, on_rows=on_rows, **purpose)
         return publish_statistics(agreement, source, on_rows=on_rows, **purpose)
 
 
 def _rehearse(
     study: Path,
     asked: Asked,
-    stage: str,
     keep: Path | None,
     read: list[Path],
     **purpose: Any,  # noqa: ANN401
@@ -275,7 +264,6 @@ def _rehearse(
     """
     from tacit.files import refuse_overwriting
     from tacit.holder.publish import rehearse as rehearse_statistics
-    from tacit.holder.scales import rehearse_scales
     from tacit.study import Study
 
     if keep is not None:
@@ -284,8 +272,7 @@ def _rehearse(
     agreement = Study.load(study)
     source = source_of(asked, agreement)
     with rows_bar(getattr(source, "rows", None)) as on_rows:
-        work = rehearse_scales if stage == "scales" else rehearse_statistics
-        rehearsal = work(agreement, source, on_rows=on_rows, **purpose)
+        rehearsal = rehearse_statistics(agreement, source, on_rows=on_rows, **purpose)
     if not options.is_quiet():
         typer.echo(str(rehearsal), err=True)
     if keep is not None:

@@ -159,9 +159,6 @@ def _facts(study: "Study") -> dict[str, Any]:
     from tacit.study.words import best_guess, noise_of_averaging
 
     mechanism = study.mechanism()
-    stages = None
-    if study.scales_share is not None:
-        stages = dict(zip(("scales", "statistics"), study.stages, strict=True))
     return {
         "name": study.name,
         "hash": study.hash,
@@ -180,7 +177,6 @@ def _facts(study: "Study") -> dict[str, Any]:
         "average": study.release.average,
         "average_noise": noise_of_averaging(study),
         "best_guess": best_guess(mechanism.mu),
-        "stages": stages,
     }
 
 

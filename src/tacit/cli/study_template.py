@@ -18,9 +18,9 @@ _OPENING = """\
 _PERSON = """\
 # person = "patient_id"     # the column that says whose a row is, where persons have several rows
 """
-_SHARE = """\
-# scales_share = 0.1        # where ranges are hard to choose: a first stage spends this part on \
-finding typical intervals
+_PLANNED = """\
+# planned_rows = [5000]     # how many rows each holder will have: several visits may then ask \
+where values lie, and correct a first answer
 """
 _COMMENTS = {
     "relation": 'or "add-remove": then the number of rows is private too',
@@ -83,7 +83,7 @@ def study_text(
         _OPENING
         + _lines(study.model_dump(mode="json", include=_PLAIN))
         + (_PERSON if study.person is None else "")
-        + _SHARE
+        + _PLANNED
         + _table("[response]", study.response.model_dump(mode="json"))
         + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
         + terms

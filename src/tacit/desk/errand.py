@@ -21,7 +21,6 @@ from tacit.desk.setting import Setting, Source
 from tacit.errors import DeskError
 from tacit.holder.publish import publish, rehearse
 from tacit.holder.rehearsal import Rehearsal
-from tacit.holder.scales import publish_scales, rehearse_scales
 from tacit.study import Study
 
 CHANGED = (
@@ -85,8 +84,7 @@ class Errand:
             if not secrets.compare_digest(seen.encode(), self.binding.encode()):
                 raise DeskError(CHANGED)
             self._look_again()
-            work = publish if self.study.scales_share is None else publish_scales
-            release = work(
+            release = publish(
                 self.study,
                 source_of(self.source.asked, self.study),
                 holder=self.payer.holder,
@@ -121,8 +119,7 @@ class Errand:
 
 def rehearsed(study: Study, source: Source, payer: Payer, setting: Setting) -> Rehearsal:
     """What publishing would do, and cost."""
-    work = rehearse if study.scales_share is None else rehearse_scales
-    return work(
+    return rehearse(
         study,
         source_of(source.asked, study),
         holder=payer.holder,
@@ -137,7 +134,6 @@ def essence(rehearsal: Rehearsal) -> tuple[object, ...]:
     return (
         rehearsal.study.hash,
         rehearsal.holder,
-        rehearsal.stage,
         rehearsal.rows,
         rehearsal.incomplete,
         rehearsal.cost,

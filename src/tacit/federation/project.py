@@ -101,21 +101,11 @@ def _refuse_strange_names(project: Project) -> None:
 
 def _refuse_unrunnable(project: Project) -> None:
     """Find a study that no site could answer before anybody installs it."""
-    refuse_two_stages(project.study)
     agreed = project.study.secure_sum
     if agreed is not None and set(agreed.holders) != set(project.holders):
         raise FederationError(
             f"the study's secure_sum is of {', '.join(agreed.holders)}: "
             "give --holder for just these"
-        )
-
-
-def refuse_two_stages(study: Study) -> None:
-    """Refuse, before it is sent to anybody, a study whose scales must be found first."""
-    if study.scales_share is not None:
-        raise FederationError(
-            "a study of two stages is published by hand: run `tacit scales` first, "
-            "and federate the study that it writes"
         )
 
 

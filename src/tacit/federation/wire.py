@@ -32,7 +32,6 @@ class Reason(StrEnum):
 
     NONE = ""
     UNREADABLE = "request: it is not a study that this site can read"
-    TWO_STAGES = "request: a study of two stages is published by hand"
     STUDY = "policy: the study is not one that this site takes part in"
     COLUMNS = "policy: the study asks for a column that this site does not offer"
     EPSILON = "policy: epsilon above the site's limit"

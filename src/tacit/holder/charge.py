@@ -12,7 +12,6 @@ from tacit.holder.ledger_file import canonical_name
 from tacit.privacy.mechanism import Mechanism
 from tacit.privacy.noise import check_sampler
 from tacit.privacy.places import PlacesMechanism
-from tacit.privacy.scales import ScalesMechanism
 from tacit.privacy.sensitivity import Relation
 from tacit.records import now
 from tacit.release import Release
@@ -33,9 +32,7 @@ class Purpose:
     delta: float | None = None
 
 
-def charge_of(
-    study: Study, purpose: Purpose, mechanism: Mechanism | PlacesMechanism | ScalesMechanism
-) -> Charge:
+def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | PlacesMechanism) -> Charge:
     """What a release of the study costs, as the ledger will state it."""
     refuse_stranger(study, purpose.holder)
     return Charge(
@@ -49,6 +46,7 @@ def charge_of(
         mu=mechanism.mu,
         time=now(),
         release=None,
+        person=study.person,
     )
 
 
@@ -85,18 +83,18 @@ def charges_behind(release: Published, dataset: str) -> list[Charge]:
 
 def _charge_behind(release: Published, dataset: str) -> Charge:
     """The charge that paid for a release, as the release tells it."""
-    stage = " (scales)" if release.kind == "release of scales" else ""
     return Charge(
         id=0,
         dataset=canonical_name(dataset),
-        study=release.study.name + stage,
-        study_hash=release.study_hash + ("/scales" if stage else ""),
+        study=release.study.name,
+        study_hash=release.study_hash,
         holder=release.holder,
         epsilon=release.epsilon,
         delta=release.delta,
         mu=release.mu,
         time=release.created,
         release=release.to_json(),
+        person=release.study.person,
     )
 
 
@@ -144,15 +142,6 @@ def refuse_stranger(study: Study, holder: str) -> None:
         raise StudyError(
             f"the study does not expect a holder {holder!r}: it names "
             f"{', '.join(study.holders)[:200]}; use that name, or agree on a study with this one"
-        )
-
-
-def refuse_two_stages(study: Study) -> None:
-    """Refuse a study whose scales must be found first."""
-    if study.scales_share is not None:
-        raise StudyError(
-            "this study has two stages (scales_share): publish its scales first, "
-            "then publish for the study that `tacit scales` makes of all holders' scales"
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tacit.errors import StudyError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages
+from tacit.holder.charge import Purpose, charge_of, refuse_sum
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import blank, privatise, refuse_unpublishable
 from tacit.holder.rehearsal import Rehearsal
@@ -18,14 +18,12 @@ from tacit.study import Study
 
 
 class StatisticsStage(Stage[Statistics, Release]):
-    """The statistics themselves: the only stage, or the second after the private scales."""
+    """The statistics of a study of one visit."""
 
-    name = "statistics"
     tally = STATISTICS
 
     def charge(self, study: Study, purpose: Purpose) -> Charge:
         """What one release costs."""
-        refuse_two_stages(study)
         refuse_sum(study)
         return charge_of(study, purpose, study.mechanism(purpose.epsilon, purpose.delta))
 

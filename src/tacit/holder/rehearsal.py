@@ -17,7 +17,6 @@ from tacit.rows.reading import Reading, numbers_in_files
 from tacit.study import Study
 from tacit.study.columns import Feature, Response
 
-StageName = Literal["statistics", "scales"]
 STAYS_HERE = "stays here: it tells of single rows, and no noise covers it; never pass it on"
 MOST_STRANGERS = 8
 """Levels that the study does not list, and values that pile up, that are shown."""
@@ -131,7 +130,6 @@ class Rehearsal:
 
     study: Study
     holder: str
-    stage: StageName
     readings: tuple[Reading, ...]
     rows: int
     incomplete: int
@@ -162,7 +160,7 @@ class Rehearsal:
         """Everything as plain values, the mark first."""
         plain = {
             name: getattr(self, name)
-            for name in ("holder", "stage", "rows", "incomplete", "leaves", "shouts")
+            for name in ("holder", "rows", "incomplete", "leaves", "shouts")
         }
         records = {
             "readings": [asdict(reading) for reading in self.readings],

@@ -1,15 +1,17 @@
 """Rehearse: rows are read and looked at, and what was seen becomes the record that stays here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
 from tacit.holder.paying import Paying
-from tacit.holder.persons import repeats
-from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, StageName, column_of
+from tacit.holder.persons import Repeats, repeats
+from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, column_of
 from tacit.holder.remarks import (
     Said,
+    likely_person,
     looks_like_identifiers,
     of_column,
     of_lengths,
@@ -61,12 +63,16 @@ def opened(source: object, study: Study) -> object:
     return source if hasattr(source, "mapInArrow") else table_of(source, study)
 
 
-def persons_of(source: object, column: str | None) -> Persons | None:
-    """How often persons come back, by a column that tells them apart."""
-    if column is None or not isinstance(source, Table):
+def persons_of(study: Study, source: object, column: str | None) -> Persons | None:
+    """How often persons come back, by a column that tells them apart.
+
+    It is the one that is given, the study's, or that which by its name is likely to be one.
+    """
+    names = source.columns() if isinstance(source, Table) else tuple(_frame(source).columns)
+    column = column or study.person or likely_person(names, study)
+    if column is None:
         return None
-    alone = source if source.alone is None else source.alone(column)
-    counted = repeats(alone.batches(), column)
+    counted = _repeats(source, column)
     return Persons(
         column=column,
         persons=counted.persons,
@@ -75,13 +81,27 @@ def persons_of(source: object, column: str | None) -> Persons | None:
     )
 
 
+def _repeats(source: object, column: str) -> Repeats:
+    """How often a column's values come back; Spark counts by itself."""
+    if not isinstance(source, Table):
+        from tacit.holder.spark import repeats_in
+
+        return repeats_in(_frame(source), column)
+    alone = source if source.alone is None else source.alone(column)
+    return repeats(alone.batches(), column)
+
+
+def _frame(source: object) -> Any:  # noqa: ANN401
+    """A Spark table."""
+    return source
+
+
 def rehearsal_of(
     study: Study,
     source: object,
     paying: Paying,
     diagnostics: Diagnostics,
     *,
-    stage: StageName,
     persons: Persons | None = None,
 ) -> Rehearsal:
     """The record of what was seen, with what it would cost."""
@@ -105,7 +125,6 @@ def rehearsal_of(
     return Rehearsal(
         study=study,
         holder=paying.charge.holder,
-        stage=stage,
         readings=readings,
         rows=diagnostics.rows,
         incomplete=diagnostics.incomplete,
@@ -113,7 +132,7 @@ def rehearsal_of(
         lengths=lengths,
         persons=persons,
         cost=paying.cost(),
-        leaves=tuple(_leaves(study, stage)),
+        leaves=tuple(_leaves(study)),
         remarks=tuple(Remark(column, sentence, loud) for column, sentence, loud in said),
     )
 
@@ -154,18 +173,15 @@ def _of_column(study: Study, watch: Watch, column: Column) -> Iterator[Said]:
     )
 
 
-def _leaves(study: Study, stage: StageName) -> Iterator[str]:
+def _leaves(study: Study) -> Iterator[str]:
     """What the release would hold, in sentences."""
-    if stage == "scales":
-        yield f"three noisy sums for each of {len(study.scaled)} columns"
-    else:
-        d = study.d
-        yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
-        yield f"X'y with noise: {d:,} sums of products with the response"
-        if study.response_square:
-            yield "y'y with noise: the sum of the response's squares"
-        if study.release.smallest_eigenvalue:
-            yield "the smallest eigenvalue of X'X, with noise"
+    d = study.d
+    yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
+    yield f"X'y with noise: {d:,} sums of products with the response"
+    if study.response_square:
+        yield "y'y with noise: the sum of the response's squares"
+    if study.release.smallest_eigenvalue:
+        yield "the smallest eigenvalue of X'X, with noise"
     counted = "rows" if study.person is None else "persons"
     yield {
         "exact": f"the number of {counted}, exactly",

@@ -11,7 +11,7 @@ from tacit.holder.charge import Purpose, paid, signer_of
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
 from tacit.holder.paying import Paying
-from tacit.holder.rehearsal import Confirm, Rehearsal, StageName
+from tacit.holder.rehearsal import Confirm, Rehearsal
 from tacit.holder.rehearse import SEEN, opened, persons_of, refuse_seen, rehearsal_of
 from tacit.holder.tally import Tally, total_of
 from tacit.holder.watch import Watch
@@ -26,7 +26,6 @@ Document = TypeVar("Document", bound=Published)
 class Stage(ABC, Generic[Total, Document]):
     """What is published of a table for a study: how rows add up, what it costs, what it becomes."""
 
-    name: StageName
     tally: Tally[Total]
 
     @abstractmethod
@@ -97,7 +96,7 @@ class Stage(ABC, Generic[Total, Document]):
         total = total_of(self.tally, study, table, diagnostics=diagnostics, on_rows=on_rows)
         if confirm is not None and diagnostics is not None:
             refuse_seen(study, diagnostics)
-            confirm(rehearsal_of(study, table, paying, diagnostics, stage=self.name))
+            confirm(rehearsal_of(study, table, paying, diagnostics))
         self.check(study, total)
         return paid(
             paying.ledger,
@@ -145,8 +144,8 @@ class Stage(ABC, Generic[Total, Document]):
         diagnostics = Diagnostics(watch=Watch(study, GRID))
         source = opened(table, study)
         total_of(SEEN, study, source, diagnostics=diagnostics, on_rows=on_rows)
-        persons = persons_of(source, person or study.person)
-        return rehearsal_of(study, source, paying, diagnostics, stage=self.name, persons=persons)
+        persons = persons_of(study, source, person)
+        return rehearsal_of(study, source, paying, diagnostics, persons=persons)
 
 
 def refuse_no_rows(study: Study, rows: int) -> None:

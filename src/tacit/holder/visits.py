@@ -117,8 +117,6 @@ def mapped(question: Question) -> Tally[Statistics]:
 class VisitStage(Stage[Sums | Statistics, Message]):
     """One visit to one of several holders' tables: its answer, with those before it."""
 
-    name = "statistics"
-
     def __init__(self, question: Question | None, before: Message | None) -> None:
         self.question = question
         self.before = before

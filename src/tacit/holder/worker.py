@@ -65,10 +65,6 @@ def tally_of(name: str, question: str | None) -> Tally[Any]:
         from tacit.holder.places import PLACES
 
         return PLACES
-    if name == "scales":
-        from tacit.holder.scales import SCALES
-
-        return SCALES
     if name == "seen":
         from tacit.holder.rehearse import SEEN
 

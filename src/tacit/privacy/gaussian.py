@@ -74,28 +74,16 @@ def compose(mus: Iterable[float]) -> float:
     return math.sqrt(math.fsum(mu * mu for mu in mus))
 
 
-def split(epsilon: float, delta: float, share: float) -> tuple[float, float]:
-    """ε of two stages at δ that compose to (ε, δ), the first with `share` of μ²; rounded down.
+def part_of(epsilon: float, delta: float, share: float) -> float:
+    """ε at δ of a `share` of the μ² of (ε, δ); where `epsilon_of` rounds up, this rounds down.
 
-    A stage whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to
+    A part whose μ is so small that δ alone covers it has ε = 0: no noise can be calibrated to
     that, and callers refuse it.
     """
-    whole = mu_of(epsilon, delta)
-    first = _epsilon_within(
-        lambda mu: mu <= math.sqrt(share) * whole, math.sqrt(share) * whole, delta
-    )
-    spent = mu_of(first, delta)
-    second = _epsilon_within(
-        lambda mu: compose([spent, mu]) <= whole, remaining(whole, spent), delta
-    )
-    return first, second
-
-
-def _epsilon_within(admits: Callable[[float], bool], mu: float, delta: float) -> float:
-    """ε of about `mu` whose own μ is admitted: where `epsilon_of` rounds up, this rounds down."""
-    epsilon = epsilon_of(mu, delta)
+    most = math.sqrt(share) * mu_of(epsilon, delta)
+    epsilon = epsilon_of(most, delta)
     step = 2.0**-52
-    while epsilon > 0 and not admits(mu_of(epsilon, delta)):
+    while epsilon > 0 and mu_of(epsilon, delta) > most:
         epsilon *= max(0.0, 1 - step)
         step *= 2
     return epsilon

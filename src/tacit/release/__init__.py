@@ -1,6 +1,5 @@
 """What crosses the wall: the documents that leave a holder, how they are read and signed."""
 
-from tacit.release.scales import ScalesRelease
 from tacit.release.statistics import Release
 
-__all__ = ["Release", "ScalesRelease"]
+__all__ = ["Release"]

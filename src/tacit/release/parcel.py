@@ -5,10 +5,9 @@
      "items": [{"name": "study.toml", "kind": "study", "text": "…"}],
      "public_key": "…", "signature": "…"}
 
-A parcel carries documents that Tacit knows and nothing else: what is not a study, a release,
-private scales or a message of a visit cannot be packed, so no table travels by mistake. `expects`
-says who is to publish about a study. A folder of unpacked parcels remembers it, and tells who is
-still missing.
+A parcel carries documents that Tacit knows and nothing else: what is not a study, a release
+or a message of a visit cannot be packed, so no table travels by mistake. `expects` says who is to
+publish about a study. A folder of unpacked parcels remembers it, and tells who is still missing.
 """
 
 import base64
@@ -26,7 +25,6 @@ from tacit.files import write_whole
 from tacit.records import Name, Record, explain, must, now
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
-from tacit.release.scales import ScalesRelease
 from tacit.release.signature import check_key, is_signed, load_key, public_key
 from tacit.release.statistics import Release
 from tacit.release.texts import MOST_BYTES as MOST_DOCUMENT_BYTES
@@ -36,17 +34,16 @@ from tacit.study.form import MOST_HOLDERS
 MOST_BYTES = limits.PARCEL.letters
 MOST_ITEMS = 100
 EXPECTED = "expected.json"
-Kind = Literal["study", "release", "scales", "places", "question"]
+Kind = Literal["study", "release", "places", "question"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,150}$")]
 PublicKey = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9+/]{43}=$")]
 
 
-Document = Study | Release | ScalesRelease | PlacesRelease | Question
+Document = Study | Release | PlacesRelease | Question
 Names = Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_HOLDERS)]
 _READERS: Mapping[Kind, Callable[[str], Document]] = {
     "study": Study.from_toml,
     "release": Release.from_json,
-    "scales": ScalesRelease.from_json,
     "places": PlacesRelease.from_json,
     "question": Question.from_json,
 }
@@ -84,8 +81,8 @@ class Item(Record):
 
 def _refusal(path: Path) -> str:
     return (
-        f"{str(path)!r} is no study, release, private scales or message of a visit: a parcel "
-        "carries nothing else, so that no table travels by mistake"
+        f"{str(path)!r} is no study, release or message of a visit: a parcel carries "
+        "nothing else, so that no table travels by mistake"
     )
 
 

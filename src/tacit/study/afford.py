@@ -72,9 +72,8 @@ def affordable_radius(study: "Study") -> float:
 
 def _planned_noise(study: "Study") -> float:
     """Noise on X'X at R = 1, in standard deviations, over what the planned rows weigh."""
-    epsilon = study.epsilon if study.scales_share is None else study.stages[1]
     one_row = sensitivity(1.0, 1.0, Weights(1.0), study.relation, study.release.average)
-    noise = one_row / mu_of(epsilon, study.delta)
+    noise = one_row / mu_of(study.epsilon, study.delta)
     if study.secure_sum is None:
         return noise / math.hypot(*study.planned_rows)
     shares = len(study.secure_sum.holders) / study.secure_sum.covering

@@ -27,6 +27,10 @@ _KINDS = {
     "less_than_equal": "must be at most {le:g}",
     "greater_than": "must be above {gt:g}",
     "less_than": "must be below {lt:g}",
+    "none_required": (
+        "is no field any more: leave it out and plan rows (planned_rows), and the first of several "
+        "visits finds where values lie"
+    ),
     "string_pattern_mismatch": "must be a hash, as `tacit study check` shows it: sha256:…",
 }
 _PAIR = "must be a list of two numbers, as [18, 100]"
@@ -103,6 +107,6 @@ def _meant(path: Sequence[int | str]) -> str:
 TOP = (
     *("name", "relation", "epsilon", "delta", "intercept", "missing", "response", "features"),
     *("terms", "release", "planned_rows", "holders", "person", "missing_person", "weight"),
-    *("scales_share", "stage_one", "secure_sum", "visits"),
+    *("stage_one", "secure_sum", "visits"),
 )
 """Fields of a study itself."""

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.records import must
 from tacit.study.form import LEAST_RADIUS, MOST_ENTRY
 from tacit.study.visits import MOST_VISITED
@@ -43,19 +42,15 @@ def check(study: "Study") -> None:
     )
     _check_columns(study)
     _check_release(study)
-    if study.scales_share is not None:
-        _check_stages(study)
     if study.visit_count > 1:
         _check_visits(study)
     if study.responses:
         _check_responses(study)
     if study.secure_sum is not None:
         must(
-            not study.release.smallest_eigenvalue
-            and study.release.average == 1
-            and study.scales_share is None,
+            not study.release.smallest_eigenvalue and study.release.average == 1,
             "secure_sum excludes release.smallest_eigenvalue, which does not add up, "
-            "release.average and scales_share",
+            "and release.average",
         )
 
 
@@ -141,8 +136,8 @@ def _check_responses(study: "Study") -> None:
         "responses need an intercept, and rows that are not shrunk: leave release.row_radius out",
     )
     must(
-        study.visit_count == 1 and study.release.average == 1 and study.scales_share is None,
-        "responses exclude visits, release.average and scales_share",
+        study.visit_count == 1 and study.release.average == 1,
+        "responses exclude visits and release.average",
     )
 
 
@@ -184,8 +179,8 @@ def _check_visits(study: "Study") -> None:
         "response_square = false: they ask for plain statistics",
     )
     must(
-        study.scales_share is None and study.stage_one is None,
-        "visits above 1 exclude scales_share: their first visit asks where values lie",
+        study.stage_one is None,
+        "visits above 1 exclude stage_one: their first visit asks where values lie",
     )
     must(
         bool(study.planned_rows),
@@ -208,17 +203,4 @@ def _check_visits(study: "Study") -> None:
         study.widest <= MOST_ENTRY,
         f"visits above 1 need ranges at most {MOST_ENTRY:g} times wider than typical: "
         "set visits = 1, or state wider typical intervals",
-    )
-
-
-def _check_stages(study: "Study") -> None:
-    must(
-        bool(study.scaled) and study.stage_one is None,
-        "scales_share needs a numeric feature without typical, "
-        "and a study that no first stage made (stage_one)",
-    )
-    must(
-        min(study.stages) >= EPSILON_RANGE[0],
-        f"scales_share must leave both stages an epsilon of {EPSILON_RANGE[0]:g} at least: "
-        "raise epsilon, or lower delta",
     )

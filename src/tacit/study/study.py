@@ -18,9 +18,8 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from tacit import limits
 from tacit.errors import StudyError
 from tacit.html import facts_table
-from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE, split
+from tacit.privacy.gaussian import DELTA_RANGE, EPSILON_RANGE
 from tacit.privacy.mechanism import Form, Mechanism, calibrate, summed
-from tacit.privacy.scales import ScalesMechanism, calibrate_scales
 from tacit.privacy.sensitivity import Relation
 from tacit.records import Name, Record, at_most
 from tacit.study.afford import affordable_radius
@@ -74,7 +73,7 @@ class Study(Record):
     holders: Annotated[
         tuple[Name, ...], Field(strict=False, max_length=MOST_HOLDERS), at_most(MOST_HOLDERS)
     ] = ()
-    scales_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    scales_share: None = None
     stage_one: Hash | None = None
     secure_sum: SecureSum | None = None
     visits: Annotated[int, Field(ge=1, le=MOST_VISITS)] | None = None
@@ -274,24 +273,10 @@ class Study(Record):
         self, epsilon: float | None = None, delta: float | None = None
     ) -> tuple[float, float]:
         """The study's (ε, δ), or the smaller one that a holder chose."""
-        return self._budget(epsilon, delta, self.epsilon)
-
-    def summed(self, holders: int) -> Mechanism:
-        """Noise of so many holders' shares in a secure sum; of one share for 1."""
-        if self.secure_sum is None:
-            raise StudyError(
-                "the study has no secure_sum: each holder publishes a release of its own"
-            )
-        return summed(self.mechanism(), holders, self.secure_sum.covering)
-
-    def _budget(
-        self, epsilon: float | None, delta: float | None, agreed_epsilon: float
-    ) -> tuple[float, float]:
-        """The budget asked for, which must not exceed what was agreed."""
-        epsilon = agreed_epsilon if epsilon is None else epsilon
+        epsilon = self.epsilon if epsilon is None else epsilon
         delta = self.delta if delta is None else delta
         for name, value, agreed, least in (
-            ("epsilon", epsilon, agreed_epsilon, EPSILON_RANGE[0]),
+            ("epsilon", epsilon, self.epsilon, EPSILON_RANGE[0]),
             ("delta", delta, self.delta, DELTA_RANGE[0]),
         ):
             if not least <= value <= agreed:
@@ -301,36 +286,13 @@ class Study(Record):
                 )
         return epsilon, delta
 
-    # Two stages: private scales first.
-
-    @property
-    def scaled(self) -> tuple[Feature, ...]:
-        """Features whose typical interval the first stage is to find.
-
-        These are the numeric ones that state none.
-        """
-        return tuple(
-            feature
-            for feature in self.features
-            if feature.range is not None and feature.typical is None
-        )
-
-    @cached_property
-    def stages(self) -> tuple[float, float]:
-        """ε of the first and the second stage, at the study's δ; together they are the study's."""
-        if self.scales_share is None:
+    def summed(self, holders: int) -> Mechanism:
+        """Noise of so many holders' shares in a secure sum; of one share for 1."""
+        if self.secure_sum is None:
             raise StudyError(
-                "the study has one stage: give it a scales_share, such as 0.1, "
-                "to find typical intervals first"
+                "the study has no secure_sum: each holder publishes a release of its own"
             )
-        return split(self.epsilon, self.delta, self.scales_share)
-
-    def scales_mechanism(
-        self, epsilon: float | None = None, delta: float | None = None
-    ) -> ScalesMechanism:
-        """Noise of the first stage at its part of the budget, or at a holder's smaller one."""
-        budget = self._budget(epsilon, delta, self.stages[0])
-        return calibrate_scales(len(self.scaled), self.relation, *budget)
+        return summed(self.mechanism(), holders, self.secure_sum.covering)
 
     # The document.
 

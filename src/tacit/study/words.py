@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr
 
-from tacit.privacy.gaussian import EPSILON_RANGE, split
+from tacit.privacy.gaussian import EPSILON_RANGE, part_of
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
@@ -37,7 +37,6 @@ def facts(study: Study) -> tuple[Fact, ...]:
         "average": averaging(study) if study.release.average > 1 else None,
         "missing": missing(study),
         "count": count(study),
-        "stages": stages(study) if study.scales_share is not None else None,
         "visits": visits(study),
         "sum": secure_sum(study) if study.secure_sum is not None else None,
         "holders": holders(study),
@@ -50,7 +49,7 @@ def responses(study: Study) -> str:
     """What one release serves, and what that costs against a study for each response."""
     number = len(study.responses)
     sentence = f"one release serves {', '.join(study.responses)}"
-    share = split(study.epsilon, study.delta, 1 / number)[0]
+    share = part_of(study.epsilon, study.delta, 1 / number)
     if share < EPSILON_RANGE[0]:
         return sentence
     joint = study.mechanism().noise
@@ -137,23 +136,16 @@ def _why_visits(study: Study) -> str:
     if suited > 1:
         return (
             f"{rule}, at most {MOST_HIDDEN:g}, so that several visits tell more than one "
-            "(for counts or a stream state visits = 1)"
+            "(for a stream state visits = 1)"
         )
     if share > MOST_HIDDEN:
         return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
     if is_yes_or_no(study):
-        return "answers of 0 and 1 may be asked for log-odds, of one visit"
+        return (
+            "answers of 0 and 1 may be rare, which one visit tells better; where neither is below "
+            "a fifth of rows, state visits = 10 for one holder, 3 for several"
+        )
     return "its release, weights or responses exclude more"
-
-
-def stages(study: Study) -> str:
-    """How the budget is divided between two stages."""
-    first, second = study.stages
-    return (
-        f"two, together the guarantee below: scales at epsilon = {first:.4g}, statistics at "
-        f"{second:.4g} (the scales are published first; `tacit scales` then writes the second "
-        "stage's study, whose noise is its own)"
-    )
 
 
 def secure_sum(study: Study) -> str:

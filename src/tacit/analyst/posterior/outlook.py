@@ -22,7 +22,6 @@ from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.posterior.pooled import precisions, spread_along
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
-from tacit.privacy.gaussian import split
 from tacit.privacy.mechanism import Noise
 from tacit.study import Study
 
@@ -87,14 +86,8 @@ def widths(posterior: Posterior, probability: float, units: AnyUnits) -> Array:
 
 
 def _noise_of(study: Study, epsilons: Sequence[float]) -> list[Noise]:
-    """Noise of each holder's statistics.
-
-    Those of a study with two stages have the second stage's part of ε.
-    """
-    spent = list(epsilons)
-    if study.scales_share is not None:
-        spent = [split(epsilon, study.delta, study.scales_share)[1] for epsilon in epsilons]
-    return [study.model_copy(update={"epsilon": epsilon}).mechanism().noise for epsilon in spent]
+    """Noise of each holder's statistics."""
+    return [study.model_copy(update={"epsilon": epsilon}).mechanism().noise for epsilon in epsilons]
 
 
 def _noise_of_sum(study: Study, epsilons: Sequence[float]) -> Noise:

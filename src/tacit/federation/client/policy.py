@@ -145,7 +145,6 @@ class Policy(Record):
         """Why a study may not be published here; `Reason.NONE` where nothing speaks against it."""
         asked = set(study.table_names)
         objections = {
-            Reason.TWO_STAGES: study.scales_share is not None,
             Reason.STUDY: self.studies is not None
             and not any(_names(pattern, study) for pattern in self.studies),
             Reason.COLUMNS: self.columns is not None and not asked <= set(self.columns),

@@ -21,7 +21,6 @@ from flwr.serverapp import Grid, ServerApp
 from tacit.analyst.collection import collect
 from tacit.errors import FederationError, TacitError
 from tacit.federation.flower import run_folder
-from tacit.federation.project import refuse_two_stages
 from tacit.federation.secure_sum.server import Sum, TooFewError
 from tacit.federation.server.ask import Patience, Standing
 from tacit.federation.server.gather import Gathered, Inquiry, enough, gather
@@ -175,7 +174,6 @@ def federate(grid: Grid, order: Order) -> "Posterior":
 
 def _fitted(grid: Grid, order: Order, minutes: Minutes) -> "Posterior":
     inquiry = order.inquiry
-    refuse_two_stages(inquiry.study)
     loading = threading.Thread(target=_load_analyst, daemon=True)
     loading.start()
     ask = _gathered if inquiry.study.secure_sum is None else _summed

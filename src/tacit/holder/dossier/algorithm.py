@@ -90,7 +90,7 @@ def _sensitivity(study: Study) -> tuple[Block, ...]:
 
 def is_divided(study: Study) -> bool:
     """Whether the budget is spent in several parts, each with noise of its own."""
-    return study.scales_share is not None or study.visit_count > 1
+    return study.visit_count > 1
 
 
 def _noise(study: Study) -> tuple[Block, ...]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tacit.errors import StudyError
 from tacit.holder.account import Charge
-from tacit.holder.charge import Purpose, charge_of, refuse_sum, refuse_two_stages, signer_of
+from tacit.holder.charge import Purpose, charge_of, refuse_sum, signer_of
 from tacit.holder.ledger import Ledger
 from tacit.holder.perturb import blank, privatise
 from tacit.holder.stream.ledger import (
@@ -200,7 +200,6 @@ class _Run:
 
 
 def _refuse_unstreamable(study: Study, batch_rows: int, batches_per_person: int) -> None:
-    refuse_two_stages(study)
     refuse_sum(study)
     if study.visit_count > 1:
         raise StudyError(
