@@ -24,7 +24,7 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -62,15 +62,19 @@ class Frame:
     misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
     readings: Readings | None = None  # how visits were read; None of files from before
 
-    def between(self, spread: Array, holders: float) -> Array:
-        """Covariance that holders' differences give every average over them, in mapped columns.
+    def between(self, spread: Array, evidence: Evidence) -> Array:
+        """Covariance that holders' differences give an answer of all rows, in mapped columns.
 
-        Coefficients differ with these variances, (d,), in the study's columns; `holders` is their
-        number, were all of a size.
+        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
+        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
         """
         inverse = np.linalg.inv(self.map)
-        between: Array = (inverse * spread) @ inverse.T / holders
-        return between
+        differences = (inverse * spread) @ inverse.T
+        rows = evidence.holders if evidence.counts is None else evidence.counts.sum()
+        total = np.linalg.inv(rows * self.gram)
+        summed = np.sum(evidence.grams @ differences @ evidence.grams, axis=0)
+        between: Array = total @ summed @ total
+        return (between + between.T) / 2
 
     def prior(self, prior: Prior, between: Array | None = None) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
@@ -225,7 +229,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -251,20 +255,23 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.whole)
+    must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
 def misfit_of(shape: Shape, question: Question, rows: float) -> float:
