@@ -21,7 +21,7 @@ from tacit.study.visits import hidden as whole_hidden
 
 RADIUS = 0.4
 RADIUS_POWER = -0.3
-RADII = (1.0, 4.0)
+RADII = (1.0, 20.0)
 REACH = 0.45
 REACH_POWER = -1 / 3
 REACHES = (0.4, 4.0)
