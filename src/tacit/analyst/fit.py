@@ -15,7 +15,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Question, fit_family
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
-from tacit.analyst.methods.method import Method, Outcome, Settings
+from tacit.analyst.methods.method import Method, Mixture, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.posterior.source import (
@@ -129,6 +129,10 @@ def _posterior(
     own: tuple[str, ...] = ()
     if source.family is None:
         outcome = infer(evidence, prior, holders=source.holders)
+        if frame is not None and isinstance(outcome, Mixture) and outcome.differing is not None:
+            spread = outcome.weights @ outcome.differing.spreads**2
+            prior = frame.prior(stated, frame.between(spread, _equal_holders(evidence)))
+            outcome = infer(evidence, prior, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
         fitted = fit_family(
@@ -171,6 +175,12 @@ def _posterior(
         source=source,
         family=family,
     )
+
+
+def _equal_holders(evidence: Evidence) -> float:
+    """The number of holders, were all of a size, that an average over rows is as good as."""
+    rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
+    return float(rows.sum() ** 2 / np.sum(rows**2))
 
 
 def _outcome(

@@ -67,8 +67,21 @@ class Frame:
     )
     readings: Readings | None = None  # how visits were read; None of files from before
 
-    def prior(self, prior: Prior) -> Prior:
-        """A prior of θ as one of b; the default one is the first answer's instead."""
+    def between(self, spread: Array, holders: float) -> Array:
+        """Covariance that holders' differences give every average over them, in mapped columns.
+
+        Coefficients differ with these variances, (d,), in the study's columns; `holders` is their
+        number, were all of a size.
+        """
+        inverse = np.linalg.inv(self.map)
+        between: Array = (inverse * spread) @ inverse.T / holders
+        return between
+
+    def prior(self, prior: Prior, between: Array | None = None) -> Prior:
+        """A prior of θ as one of b; the default one is the first answer's instead.
+
+        `between` is what holders' differences give the first answer and corrections alike.
+        """
         inverse = np.linalg.inv(self.map)
         features = self.map.T @ prior.feature_scale @ self.map
         if prior.by_spread:
@@ -76,7 +89,7 @@ class Frame:
             return replace(
                 prior,
                 mean=mean,
-                covariance=self.doubt,
+                covariance=self.doubt(between),
                 by_spread=False,
                 widths=DOUBTS,
                 feature_scale=features,
@@ -102,21 +115,24 @@ class Frame:
         sure: Array = (vectors * told) @ vectors.T
         return sure
 
-    @property
-    def doubt(self) -> Array:
+    def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
 
-        Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
-        first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the
-        corrections alone 1/(s + c₂): the prior's precision is the difference. Where noise decides
-        it is 1/c₁; where sampling does, it is nothing.
+        Let S be the covariance that both share, of sampling and of holders that differ, C₁ and C₂
+        the noise's in the first answer and in the corrections. Both together tell
+        (S + (C₁⁻¹ + C₂⁻¹)⁻¹)⁻¹, the corrections alone (S + C₂)⁻¹: the prior's precision is the
+        difference. Where noise decides it is C₁⁻¹; where the rest does, it is nothing.
         """
         values, vectors = np.linalg.eigh(self.covariance)
         first = np.maximum(values - self.shared, LEAST_NOISE * values)
-        both = self.shared + first * self.later / (first + self.later)
-        told = 1 / both - 1 / (self.shared + self.later)
-        precision = np.clip(told, LEAST_NOISE / values, 1 / values)
-        doubt: Array = (vectors / precision) @ vectors.T
+        both = (vectors * (self.shared + first * self.later / (first + self.later))) @ vectors.T
+        alone = (self.shared + self.later) * np.eye(len(values))
+        apart = np.zeros_like(alone) if between is None else between
+        told = np.linalg.inv(both + apart) - np.linalg.inv(alone + apart)
+        root = vectors * np.sqrt(values)
+        shares, axes = np.linalg.eigh(root.T @ told @ root)
+        wide = root @ axes
+        doubt: Array = (wide / np.clip(shares, LEAST_NOISE, 1.0)) @ wide.T
         return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
@@ -242,7 +258,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     misfit = rate * apart * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
     frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
