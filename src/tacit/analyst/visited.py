@@ -254,8 +254,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         rate=rate,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
-    apart = misfit_of(shape, last, float(rows.sum()))
-    misfit = rate * apart * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
+    bent = misfit_of(shape, last, float(rows.sum()))
+    misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
     frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
