@@ -67,15 +67,19 @@ class Frame:
     )
     readings: Readings | None = None  # how visits were read; None of files from before
 
-    def between(self, spread: Array, holders: float) -> Array:
-        """Covariance that holders' differences give every average over them, in mapped columns.
+    def between(self, spread: Array, evidence: Evidence) -> Array:
+        """Covariance that holders' differences give an answer of all rows, in mapped columns.
 
-        Coefficients differ with these variances, (d,), in the study's columns; `holders` is their
-        number, were all of a size.
+        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
+        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
         """
         inverse = np.linalg.inv(self.map)
-        between: Array = (inverse * spread) @ inverse.T / holders
-        return between
+        differences = (inverse * spread) @ inverse.T
+        rows = evidence.holders if evidence.counts is None else evidence.counts.sum()
+        total = np.linalg.inv(rows * self.gram)
+        summed = np.sum(evidence.grams @ differences @ evidence.grams, axis=0)
+        between: Array = total @ summed @ total
+        return (between + between.T) / 2
 
     def prior(self, prior: Prior, between: Array | None = None) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
