@@ -23,13 +23,23 @@ from tacit.release.question import Question
 from tacit.rows.table import table_of
 from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, law_of, whole_sd
-from tacit.visits.first import first_question
+from tacit.visits.first import first_question, spread_of
 from tacit.visits.messages import ask
 from tacit.visits.pool import Known, Pool, Shape
-from tacit.visits.reach import REACHES, hidden, residual_reach, row_reach
+from tacit.visits.reach import (
+    REACHES,
+    SLOPES_FROM,
+    hidden,
+    longest_mapped,
+    residual_reach,
+    row_reach,
+    slope_size,
+)
 
 SLOPES = (0.3, -0.2, 0.1)
 RUNS = 30
+RNG = np.random.default_rng(7)
+"""Of noise on which nothing rests."""
 
 
 def study(n, holders=1, visits=5, epsilon=1.0, **fields):
@@ -358,6 +368,41 @@ def test_where_residuals_lie_is_read_off_what_a_bound_left_of_them(shift):
     assert law.shift == pytest.approx(shift, abs=0.01)
     assert law.sd == pytest.approx(0.3, rel=0.03)
     assert cut_of(0.3, 0.5, shift).mean == pytest.approx(cut.mean(), abs=0.01)
+
+
+def test_columns_are_smaller_where_noise_hides_slopes():
+    agreed = study(40)
+    size = slope_size(agreed)
+    assert size == pytest.approx(SLOPES_FROM / hidden(agreed, 1.0))
+    assert size < 1
+    assert slope_size(study(4000)) == 1
+    assert slope_size(study(40, intercept=False)) == 1
+    places = simulate(agreed, rows(np.random.default_rng(1), 40), RNG, holder="north").visit.places
+    spread = spread_of(agreed, [places])
+    matrix = first_question(agreed, [places]).matrix
+    assert np.diag(matrix)[1:] == pytest.approx(size / spread.sds[:-1])
+    assert matrix[0, 1:] == pytest.approx(-size * spread.means[:-1] / spread.sds[:-1])
+    assert matrix[0, 0] == 1
+
+
+def test_no_row_is_longer_than_its_ranges_let_it_be():
+    agreed = study(4000)
+    matrix = np.random.default_rng(2).normal(size=(agreed.d, agreed.d))
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * len(SLOPES))).reshape(len(SLOPES), -1).T
+    corners = np.column_stack([np.ones(len(signs)), signs])
+    longest = np.linalg.norm(corners @ matrix, axis=1).max()
+    assert longest <= longest_mapped(agreed, matrix) <= 2 * longest
+
+
+def test_few_rows_are_as_many_as_planned():
+    """A number of rows whose noise is larger than itself is read against the plan."""
+    agreed = study(40, epsilon=0.1)
+    places = simulate(agreed, rows(np.random.default_rng(1), 40), RNG, holder="north").visit.places
+    means = []
+    for count in (-400.0, 0.0, 400.0):
+        told = places.model_copy(update={"count": count, "totals": (20.0,) * len(places.totals)})
+        means.append(spread_of(agreed, [told]).means[0])
+    assert means == pytest.approx([means[1]] * 3, rel=0.2)
 
 
 def apart(rng, n, spread):

@@ -24,7 +24,7 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -234,7 +234,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -262,20 +262,23 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
     frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.whole)
+    must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
 def misfit_of(shape: Shape, question: Question, rows: float) -> float:
