@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, misfit_of
+from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -135,6 +135,21 @@ def test_what_bounds_take_away_widens_intervals():
     ]
     assert variances == sorted(variances, reverse=True)
     assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
+
+
+def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
+    """Its range is public: where no row can be longer than the radius, none is allowed for."""
+    agreed = study(4000)
+    release = simulate(
+        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
+    )
+    frame = collect([release], allow_simulated=True).evidence.frame
+    question = release.answers[-1].question
+    tight = question.model_copy(update={"radius": 1e6})
+    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
+    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
+    assert np.all(np.diag(spread)[1:] > 0)
+    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
