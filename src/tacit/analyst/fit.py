@@ -120,6 +120,9 @@ def _posterior(
     stated = prior_of_columns(source.prior, kept.places)
     settings = source.settings
     frame = evidence.frame
+    if frame is not None and source.family is not None:  # which knows what bounds leave of answers
+        frame = replace(frame, misfit=None)
+        evidence = replace(evidence, frame=frame)
     prior = stated if frame is None else frame.prior(stated)
     infer = partial(_outcome, method, settings=settings)
     family = None

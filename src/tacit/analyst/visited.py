@@ -7,6 +7,7 @@ which has other columns and other shrunk rows, is the prior of b, widened by the
 it shares with the rest.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,9 +21,10 @@ from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
+from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -33,6 +35,17 @@ LEAST_NOISE = 1e-3
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
+CUT = 0.2
+"""How far the line is off where residuals are cut, over what is cut off, on public tables."""
+LONG = 0.06
+"""How far it is off, over σ, where rows longer than usual are shrunk."""
+UNEQUAL = 0.3
+"""By how much residuals that spread unevenly raise the variance of rows' own error."""
+FAR = 0.07
+"""How far a slope is off, over σ, where rows may lie far out in its column."""
+TINY = 1e-12
+SURELY = 2.0
+"""Standard deviations of its noise at which half of what rows hold along a direction counts."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,9 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
+    misfit: Array | None = (
+        None  # (d, d): covariance of the best line about this one; None: the same
+    )
     readings: Readings | None = None  # how visits were read; None of files from before
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -90,6 +106,19 @@ class Frame:
             feature_scale=features,
         )
 
+    @property
+    def sure(self) -> Array:
+        """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
+
+        A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in
+        its own noise: where rows may as well hold nothing, a step that is taken at its word would
+        seem to be well known.
+        """
+        values, vectors = np.linalg.eigh(self.gram)
+        told = values**3 / (values**2 + (SURELY * self.gram_sd) ** 2)
+        sure: Array = (vectors * told) @ vectors.T
+        return sure
+
     def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
 
@@ -119,7 +148,7 @@ class Frame:
                 noise_variance=self.whole * outcome.noise_variance,
             )
         if isinstance(outcome, Student):
-            scale = None if outcome.scale is None else self._spread(outcome.scale)
+            scale = None if outcome.scale is None else self._widened(outcome.scale)
             return replace(
                 outcome,
                 location=self._moved(outcome.location),
@@ -129,7 +158,7 @@ class Frame:
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
-            covariances=self._spread(outcome.covariances),
+            covariances=self._widened(outcome.covariances),
             noise_variances=self.whole * outcome.noise_variances,
             unshrunk=self.whole * outcome.unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
@@ -176,6 +205,10 @@ class Frame:
         moved: Array = self.start + locations @ self.map.T
         return moved
 
+    def _widened(self, covariance: Array) -> Array:
+        """What is not known of b, were the relation straight, as what is not of the best line."""
+        return self._spread(covariance if self.misfit is None else covariance + self.misfit)
+
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
         return spread
@@ -195,12 +228,13 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             "question of them (`tacit next`), and fit what holders answer to it"
         )
     whole_talk = next(talk for talk in talks if len(talk) == latest)
-    start = whole_talk[-1].question.start
-    matrix = whole_talk[-1].question.matrix
+    last = whole_talk[-1].question
+    start = last.start
+    matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -224,21 +258,72 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         rate=rate,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
+    bent = misfit_of(shape, last, float(rows.sum()))
+    misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
+    frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.whole)
+    must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
+
+
+def misfit_of(shape: Shape, question: Question, rows: float) -> float:
+    r"""Variance, along an axis of shrunk rows, of the best line about the one that visits tell.
+
+    Where the relation is straight and residuals spread evenly there is none. Else cut residuals and
+    shrunk rows tell of another line, and rows' own error is another than σ²/n. With t the bound
+    and ρ the radius over what is usual, the line is off by about `CUT`·σ times the root mean square
+    of what a bound of t takes off a normal residual, and by `LONG`·σ/ρ².
+    """
+    sd = shape.residual
+    bound = question.bound / sd
+    beyond = math.erfc(bound / math.sqrt(2)) / 2
+    height = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    taken = 2 * ((1 + bound**2) * beyond - bound * height)
+    usual = float(np.trace(shape.gram)) / shape.level
+    long = usual / question.radius**2
+    return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
+
+
+def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
+    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
+
+    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
+    which count for less and are those that decide on its slope in least squares. With
+    f = max(0, 1 − 1/m), the slope is off by about `FAR`·fσ times its error of one row.
+    """
+    inverse = np.linalg.inv(frame.map)
+    rows = np.linalg.inv(frame.gram / frame.rate)
+    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
+    gram = inverse.T @ frame.gram @ inverse
+    covariance = np.zeros_like(gram)
+    first = int(study.intercept)
+    for product in study.products:
+        for k in range(first, first + product.width):
+            along = np.zeros(len(gram))
+            along[k] = 1.0
+            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
+            along[0] -= middle
+            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
+            far = max(0.0, 1 - question.radius / length)
+            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
+        first += product.width
+    mapped: Array = inverse @ covariance @ inverse.T
+    return mapped
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
