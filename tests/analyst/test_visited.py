@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, misfit_of
+from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -135,6 +135,21 @@ def test_what_bounds_take_away_widens_intervals():
     ]
     assert variances == sorted(variances, reverse=True)
     assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
+
+
+def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
+    """Its range is public: where no row can be longer than the radius, none is allowed for."""
+    agreed = study(4000)
+    release = simulate(
+        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
+    )
+    frame = collect([release], allow_simulated=True).evidence.frame
+    question = release.answers[-1].question
+    tight = question.model_copy(update={"radius": 1e6})
+    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
+    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
+    assert np.all(np.diag(spread)[1:] > 0)
+    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
@@ -416,13 +431,29 @@ def test_the_first_answer_is_no_second_opinion_where_holders_differ():
 
 
 def test_what_holders_share_takes_the_first_answers_weight_away():
-    agreed = study(12_000, holders=3, visits=3)
+    agreed = study(12_000, holders=3, visits=3, epsilon=10.0)
     rng = np.random.default_rng(0)
     releases = simulate_visits(agreed, [apart(rng, 4000, 0.0) for _ in range(3)], rng)
-    frame = collect(releases, allow_simulated=True).evidence.frame
+    evidence = collect(releases, allow_simulated=True).evidence
+    frame = evidence.frame
     alike = np.linalg.eigvalsh(frame.doubt())
     assert_allclose(np.linalg.eigvalsh(frame.doubt(np.zeros((4, 4)))), alike)
-    between = frame.between(np.full(4, 0.1), 3.0)
-    assert_allclose(frame.map @ between @ frame.map.T, 0.1 / 3 * np.eye(4), atol=1e-12)
-    assert np.all(np.linalg.eigvalsh(frame.doubt(between) - frame.doubt()) > -1e-12)
+    between = frame.between(np.full(4, 0.1), evidence)
+    told = np.diag(frame.map @ between @ frame.map.T)
+    assert_allclose(told, 0.1 / 3, rtol=0.2)  # holders' rows are alike
     assert np.linalg.eigvalsh(frame.doubt(between))[-1] > 2 * alike[-1]
+
+
+def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
+    """Two kinds of three holders: a difference of two means of three intercepts of sd 0.06."""
+    agreed = study(12_000, holders=6, visits=3, epsilon=3.0)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = [apart(rng, 2000, 0.0) for _ in range(6)]
+        for j, table in enumerate(tables):
+            table[:, -1] += SLOPES[1] * (j % 2 - table[:, 1]) + 0.06 * rng.normal()
+            table[:, 1] = j % 2
+        posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
+        widths.append(np.ptp(posterior.interval(0.9)[2]))
+    assert np.mean(widths) > 0.6 * 2 * 1.645 * 0.06 * np.sqrt(2 / 3)

@@ -121,7 +121,7 @@ def _posterior(
     settings = source.settings
     frame = evidence.frame
     if frame is not None and source.family is not None:  # which knows what bounds leave of answers
-        frame = replace(frame, misfit=0.0)
+        frame = replace(frame, misfit=None)
         evidence = replace(evidence, frame=frame)
     prior = stated if frame is None else frame.prior(stated)
     infer = partial(_outcome, method, settings=settings)
@@ -131,7 +131,7 @@ def _posterior(
         outcome = infer(evidence, prior, holders=source.holders)
         if frame is not None and isinstance(outcome, Mixture) and outcome.differing is not None:
             spread = outcome.weights @ outcome.differing.spreads**2
-            prior = frame.prior(stated, frame.between(spread, _equal_holders(evidence)))
+            prior = frame.prior(stated, frame.between(spread, evidence))
             outcome = infer(evidence, prior, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
@@ -175,12 +175,6 @@ def _posterior(
         source=source,
         family=family,
     )
-
-
-def _equal_holders(evidence: Evidence) -> float:
-    """The number of holders, were all of a size, that an average over rows is as good as."""
-    rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
-    return float(rows.sum() ** 2 / np.sum(rows**2))
 
 
 def _outcome(
