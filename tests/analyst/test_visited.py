@@ -457,3 +457,22 @@ def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
         posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
         widths.append(np.ptp(posterior.interval(0.9)[2]))
     assert np.mean(widths) > 0.6 * 2 * 1.645 * 0.06 * np.sqrt(2 / 3)
+
+
+def test_answers_of_a_family_share_holders_differences_too():
+    """Log-odds that differ with sd 0.5 between six holders; a third of the width before."""
+    features = [{"name": f"x{k}", "range": [-2.0, 2.0]} for k in range(2)]
+    response = {"name": "y", "range": [0.0, 1.0]}
+    agreed = study(18_000, 6, visits=3, epsilon=3.0, features=features, response=response)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = []
+        for _ in range(6):
+            x = 0.7 * rng.normal(size=(3000, 2)).clip(-2, 2)
+            odds = 0.2 + x @ [0.8 + 0.5 * rng.normal(), -0.5]
+            tables.append(np.column_stack([x, rng.uniform(size=3000) < 1 / (1 + np.exp(-odds))]))
+        releases = simulate_visits(agreed, tables, rng)
+        posterior = fit(collect(releases, allow_simulated=True), family="logistic")
+        widths.append(np.ptp(posterior.interval(0.9)[1]))
+    assert np.mean(widths) > 0.55 * 2 * 1.645 * 0.5 / np.sqrt(6)
