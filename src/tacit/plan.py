@@ -51,7 +51,7 @@ BAND = ((1.0, 0.22), (0.25, 0.35))
 """Fills and responses' sds between which it may be: the band where nothing is said of the fill."""
 OVERLAP = 1.2
 """What p numeric features are expected to leave each other, times p to the power below."""
-VISITED_OVERLAP = 0.6
+VISITED_OVERLAP = 0.7
 """The same where visits are several, which learn directions of the rows that one visit does not."""
 CROWDING = 1.25
 MOST_EPSILON = 20.0
@@ -75,7 +75,7 @@ class Guess:
 
     r_squared: float = 0.5
     fill: float | None = None  # None: FILL of a range, and all of a typical interval
-    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features, .6 with visits
+    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features, .7 with visits
     response_sd: float = 0.22
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
     family: FamilyName | None = None  # None: a straight line
