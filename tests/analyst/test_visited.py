@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, misfit_of
+from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -23,13 +23,23 @@ from tacit.release.question import Question
 from tacit.rows.table import table_of
 from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, law_of, whole_sd
-from tacit.visits.first import first_question
+from tacit.visits.first import first_question, spread_of
 from tacit.visits.messages import ask
 from tacit.visits.pool import Known, Pool, Shape
-from tacit.visits.reach import REACHES, hidden, residual_reach, row_reach
+from tacit.visits.reach import (
+    REACHES,
+    SLOPES_FROM,
+    hidden,
+    longest_mapped,
+    residual_reach,
+    row_reach,
+    slope_size,
+)
 
 SLOPES = (0.3, -0.2, 0.1)
 RUNS = 30
+RNG = np.random.default_rng(7)
+"""Of noise on which nothing rests."""
 
 
 def study(n, holders=1, visits=5, epsilon=1.0, **fields):
@@ -125,6 +135,21 @@ def test_what_bounds_take_away_widens_intervals():
     ]
     assert variances == sorted(variances, reverse=True)
     assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
+
+
+def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
+    """Its range is public: where no row can be longer than the radius, none is allowed for."""
+    agreed = study(4000)
+    release = simulate(
+        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
+    )
+    frame = collect([release], allow_simulated=True).evidence.frame
+    question = release.answers[-1].question
+    tight = question.model_copy(update={"radius": 1e6})
+    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
+    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
+    assert np.all(np.diag(spread)[1:] > 0)
+    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
@@ -345,6 +370,41 @@ def test_where_residuals_lie_is_read_off_what_a_bound_left_of_them(shift):
     assert cut_of(0.3, 0.5, shift).mean == pytest.approx(cut.mean(), abs=0.01)
 
 
+def test_columns_are_smaller_where_noise_hides_slopes():
+    agreed = study(40)
+    size = slope_size(agreed)
+    assert size == pytest.approx(SLOPES_FROM / hidden(agreed, 1.0))
+    assert size < 1
+    assert slope_size(study(4000)) == 1
+    assert slope_size(study(40, intercept=False)) == 1
+    places = simulate(agreed, rows(np.random.default_rng(1), 40), RNG, holder="north").visit.places
+    spread = spread_of(agreed, [places])
+    matrix = first_question(agreed, [places]).matrix
+    assert np.diag(matrix)[1:] == pytest.approx(size / spread.sds[:-1])
+    assert matrix[0, 1:] == pytest.approx(-size * spread.means[:-1] / spread.sds[:-1])
+    assert matrix[0, 0] == 1
+
+
+def test_no_row_is_longer_than_its_ranges_let_it_be():
+    agreed = study(4000)
+    matrix = np.random.default_rng(2).normal(size=(agreed.d, agreed.d))
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * len(SLOPES))).reshape(len(SLOPES), -1).T
+    corners = np.column_stack([np.ones(len(signs)), signs])
+    longest = np.linalg.norm(corners @ matrix, axis=1).max()
+    assert longest <= longest_mapped(agreed, matrix) <= 2 * longest
+
+
+def test_few_rows_are_as_many_as_planned():
+    """A number of rows whose noise is larger than itself is read against the plan."""
+    agreed = study(40, epsilon=0.1)
+    places = simulate(agreed, rows(np.random.default_rng(1), 40), RNG, holder="north").visit.places
+    means = []
+    for count in (-400.0, 0.0, 400.0):
+        told = places.model_copy(update={"count": count, "totals": (20.0,) * len(places.totals)})
+        means.append(spread_of(agreed, [told]).means[0])
+    assert means == pytest.approx([means[1]] * 3, rel=0.2)
+
+
 def apart(rng, n, spread):
     """A holder whose first slope is its own."""
     slopes = np.add(SLOPES, [spread * rng.normal(), 0.0, 0.0])
@@ -371,13 +431,48 @@ def test_the_first_answer_is_no_second_opinion_where_holders_differ():
 
 
 def test_what_holders_share_takes_the_first_answers_weight_away():
-    agreed = study(12_000, holders=3, visits=3)
+    agreed = study(12_000, holders=3, visits=3, epsilon=10.0)
     rng = np.random.default_rng(0)
     releases = simulate_visits(agreed, [apart(rng, 4000, 0.0) for _ in range(3)], rng)
-    frame = collect(releases, allow_simulated=True).evidence.frame
+    evidence = collect(releases, allow_simulated=True).evidence
+    frame = evidence.frame
     alike = np.linalg.eigvalsh(frame.doubt())
     assert_allclose(np.linalg.eigvalsh(frame.doubt(np.zeros((4, 4)))), alike)
-    between = frame.between(np.full(4, 0.1), 3.0)
-    assert_allclose(frame.map @ between @ frame.map.T, 0.1 / 3 * np.eye(4), atol=1e-12)
-    assert np.all(np.linalg.eigvalsh(frame.doubt(between) - frame.doubt()) > -1e-12)
+    between = frame.between(np.full(4, 0.1), evidence)
+    told = np.diag(frame.map @ between @ frame.map.T)
+    assert_allclose(told, 0.1 / 3, rtol=0.2)  # holders' rows are alike
     assert np.linalg.eigvalsh(frame.doubt(between))[-1] > 2 * alike[-1]
+
+
+def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
+    """Two kinds of three holders: a difference of two means of three intercepts of sd 0.06."""
+    agreed = study(12_000, holders=6, visits=3, epsilon=3.0)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = [apart(rng, 2000, 0.0) for _ in range(6)]
+        for j, table in enumerate(tables):
+            table[:, -1] += SLOPES[1] * (j % 2 - table[:, 1]) + 0.06 * rng.normal()
+            table[:, 1] = j % 2
+        posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
+        widths.append(np.ptp(posterior.interval(0.9)[2]))
+    assert np.mean(widths) > 0.6 * 2 * 1.645 * 0.06 * np.sqrt(2 / 3)
+
+
+def test_answers_of_a_family_share_holders_differences_too():
+    """Log-odds that differ with sd 0.5 between six holders; a third of the width before."""
+    features = [{"name": f"x{k}", "range": [-2.0, 2.0]} for k in range(2)]
+    response = {"name": "y", "range": [0.0, 1.0]}
+    agreed = study(18_000, 6, visits=3, epsilon=3.0, features=features, response=response)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = []
+        for _ in range(6):
+            x = 0.7 * rng.normal(size=(3000, 2)).clip(-2, 2)
+            odds = 0.2 + x @ [0.8 + 0.5 * rng.normal(), -0.5]
+            tables.append(np.column_stack([x, rng.uniform(size=3000) < 1 / (1 + np.exp(-odds))]))
+        releases = simulate_visits(agreed, tables, rng)
+        posterior = fit(collect(releases, allow_simulated=True), family="logistic")
+        widths.append(np.ptp(posterior.interval(0.9)[1]))
+    assert np.mean(widths) > 0.55 * 2 * 1.645 * 0.5 / np.sqrt(6)

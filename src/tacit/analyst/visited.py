@@ -24,7 +24,7 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -41,6 +41,9 @@ LONG = 0.06
 """How far it is off, over σ, where rows longer than usual are shrunk."""
 UNEQUAL = 0.3
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
+FAR = 0.07
+"""How far a slope is off, over σ, where rows may lie far out in its column."""
+TINY = 1e-12
 SURELY = 2.0
 """Standard deviations of its noise at which half of what rows hold along a direction counts."""
 
@@ -59,18 +62,24 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
-    misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
+    misfit: Array | None = (
+        None  # (d, d): covariance of the best line about this one; None: the same
+    )
     readings: Readings | None = None  # how visits were read; None of files from before
 
-    def between(self, spread: Array, holders: float) -> Array:
-        """Covariance that holders' differences give every average over them, in mapped columns.
+    def between(self, spread: Array, evidence: Evidence) -> Array:
+        """Covariance that holders' differences give an answer of all rows, in mapped columns.
 
-        Coefficients differ with these variances, (d,), in the study's columns; `holders` is their
-        number, were all of a size.
+        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
+        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
         """
         inverse = np.linalg.inv(self.map)
-        between: Array = (inverse * spread) @ inverse.T / holders
-        return between
+        differences = (inverse * spread) @ inverse.T
+        rows = evidence.holders if evidence.counts is None else evidence.counts.sum()
+        total = np.linalg.inv(rows * self.gram)
+        summed = np.sum(evidence.grams @ differences @ evidence.grams, axis=0)
+        between: Array = total @ summed @ total
+        return (between + between.T) / 2
 
     def prior(self, prior: Prior, between: Array | None = None) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
@@ -198,7 +207,7 @@ class Frame:
 
     def _widened(self, covariance: Array) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
-        return self._spread(covariance + self.misfit * np.linalg.inv(self.sure))
+        return self._spread(covariance if self.misfit is None else covariance + self.misfit)
 
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
@@ -225,7 +234,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -247,24 +256,29 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
-        misfit=rate * misfit_of(shape, last, float(rows.sum())),
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
+    bent = misfit_of(shape, last, float(rows.sum()))
+    misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
+    frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt(), frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.whole)
+    must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
 def misfit_of(shape: Shape, question: Question, rows: float) -> float:
@@ -283,6 +297,33 @@ def misfit_of(shape: Shape, question: Question, rows: float) -> float:
     usual = float(np.trace(shape.gram)) / shape.level
     long = usual / question.radius**2
     return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
+
+
+def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
+    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
+
+    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
+    which count for less and are those that decide on its slope in least squares. With
+    f = max(0, 1 − 1/m), the slope is off by about `FAR`·fσ times its error of one row.
+    """
+    inverse = np.linalg.inv(frame.map)
+    rows = np.linalg.inv(frame.gram / frame.rate)
+    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
+    gram = inverse.T @ frame.gram @ inverse
+    covariance = np.zeros_like(gram)
+    first = int(study.intercept)
+    for product in study.products:
+        for k in range(first, first + product.width):
+            along = np.zeros(len(gram))
+            along[k] = 1.0
+            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
+            along[0] -= middle
+            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
+            far = max(0.0, 1 - question.radius / length)
+            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
+        first += product.width
+    mapped: Array = inverse @ covariance @ inverse.T
+    return mapped
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

@@ -25,6 +25,8 @@ LEAST_LEFT = 0.05
 """Smallest share of the residual variance that cutting leaves, over the rate."""
 CLEARLY = 2.0
 """Standard deviations of its noise from which a mean of residuals is told from none."""
+RESIDUAL_DOUBT = 0.5
+"""Relative sd of the residual variance that the first answer leads to expect."""
 BEND_DOUBT = 0.4
 """Share of the bend of a cut mean that is taken for doubt."""
 USUAL_LEVEL = 0.8
@@ -126,9 +128,18 @@ class Shape:
 
 
 def shape_of(
-    pools: Sequence[Pool], apart: Sequence[Array], known: "Known", *, intercept: bool
+    pools: Sequence[Pool],
+    apart: Sequence[Array],
+    known: "Known",
+    *,
+    residual: float,
+    intercept: bool,
 ) -> Shape:
-    """The shape that visits tell; `known` is what the first answer says of X'X."""
+    """The shape that visits tell; the first answer says what is `known` of X'X, and a `residual`.
+
+    A residual sd that noise made small would make small bounds of later visits, and much of what
+    these say: it is weighed against the one that was expected.
+    """
     pools = alike(pools)
     average = _average(pools)
     level = level_of(average, intercept=intercept)
@@ -137,11 +148,13 @@ def shape_of(
     gram = lifted(level * told.gram, told.least)
     laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
-    square, _ = _square(straight, apart, rows * gram)
+    square, noise = _square(straight, apart, rows * gram)
+    seen = _apart(square, laws[-1].shift, pools[-1].bound)
+    told_of = 1 / (1 + (noise / rows / (RESIDUAL_DOUBT * residual**2)) ** 2)
     return Shape(
         gram=gram,
         gram_sd=min(level * told.sd, average.gram_sd / rows),
-        residual=math.sqrt(_apart(square, laws[-1].shift, pools[-1].bound)),
+        residual=math.sqrt(told_of * seen + (1 - told_of) * residual**2),
         laws=laws,
         level=level,
     )
@@ -153,7 +166,9 @@ def _law(pool: Pool, level: float, *, intercept: bool) -> Law:
     if not intercept:
         return Law(shift=0.0, sd=whole_sd(square, pool.bound))
     mean = float(pool.moment[0])
-    told = max(0.0, 1 - (CLEARLY * pool.moment_sd) ** 2 / max(mean**2, pool.moment_sd**2))
+    most = pool.rows * math.sqrt(level) * pool.bound  # what a mean of cut residuals can be
+    seen = min(abs(mean), most)
+    told = max(0.0, 1 - (CLEARLY * pool.moment_sd / max(seen, pool.moment_sd)) ** 2)
     return law_of(told * mean / (pool.rows * math.sqrt(level)), square, pool.bound)
 
 
