@@ -67,12 +67,17 @@ pins:
 	  --no-header --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 # make paper DATA=folder with the UCI files [OUT=results]: every table and figure of the 2023 paper, then docs/paper.md.
+# Chains come first, side by side where there is a GPU; what follows finds them.
 OUT ?= results
 paper: $(READY)
+	$(BIN)/python -m experiments compute simulated --out $(OUT)/parts/simulated
+	$(BIN)/python -m experiments compute one --out $(OUT)/parts/one
+	$(BIN)/python -m experiments compute real --data $(DATA) --out $(OUT)/parts/real
 	$(BIN)/python -m experiments audit --out $(OUT)
 	$(BIN)/python -m experiments runtimes --out $(OUT)
 	$(BIN)/python -m experiments real --data $(DATA) --out $(OUT)
 	$(BIN)/python -m experiments simulated --out $(OUT)
+	$(BIN)/python -m experiments one --out $(OUT)
 	$(BIN)/python -m experiments mmd --out $(OUT)
 	$(BIN)/python -m experiments page --out $(OUT)
 

@@ -159,8 +159,9 @@ class Outcome:
 
     def judge(self, entry: Competitor) -> None:
         """Name the entry of ours that is judged."""
-        for figures in (self.fixed, self.worst, self.seconds, self.refused):
+        for figures in (self.fixed, self.worst, self.seconds):
             figures[JUDGED] = figures[entry.name]
+        self.refused[JUDGED] = self.refused[entry.name]
 
     def rank(self, name: str) -> int:
         """Place among fixed methods, 1 for the best; of Tacit's entries one counts."""

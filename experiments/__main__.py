@@ -186,7 +186,8 @@ def run_real(options: argparse.Namespace, settings: RealSettings) -> Report:
         )
     methods = options.methods or (*SAMPLED, "mixing")
     each = 2 + len(methods) + ("mixing" in methods) * (len(settings.holders) - 1)
-    with steps(len(available(options.data)) * each) as step:
+    chosen = [name for name in settings.sets if name in available(options.data)]
+    with steps(len(chosen) * each) as step:
         parts = run_parts(options.data, options.out / "parts" / "real", settings, methods, step)
     mixing = stored(options, "real-mixing", parts["mixing"]) if parts["mixing"] else None
     chains = converged(options.out / "parts" / "real", settings)

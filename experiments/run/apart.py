@@ -3,6 +3,7 @@
 Chains of problems this small wait for the launching of kernels, one after the other; processes side
 by side fill the gaps, and compile at the same time. Every d (or data set) is cut further, by J.
 Where NVIDIA's MPS can be had, kernels of several processes run at once; without it they take turns.
+What bounds the whole is the processor: every process imports jax and compiles its own kernels.
 """
 
 import argparse
@@ -25,6 +26,29 @@ from experiments.run.parts import Part, PartError, joined, load
 Line = dict[str, Any]
 """What a part took."""
 MPS = "nvidia-cuda-mps-control"
+ALONE = {
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+"""Every process takes the memory it needs and one core: sixteen that each start a thread per core
+spend more time waiting for each other than computing."""
+FLAGS = (
+    "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE,CONDITIONAL"
+    " --xla_gpu_graph_min_graph_size=1 --xla_gpu_autotune_level=0"
+)
+"""Of XLA on a GPU: a loop is one graph that runs without the processor, and no kernel is tried in
+several forms, since none runs long enough to pay for it."""
+
+
+SIDE_BY_SIDE = 20
+"""Pieces at a time on one GPU of a machine with sixteen cores."""
+
+
+def pieces_at_a_time() -> int:
+    """How many pieces run at once unless the caller says: one where there is no GPU to share."""
+    return 1 if shutil.which(MPS) is None else SIDE_BY_SIDE
 
 
 class Piece(NamedTuple):
@@ -73,7 +97,7 @@ def run_one(piece: Piece, options: argparse.Namespace, environment: dict[str, st
 @contextmanager
 def sharing() -> Iterator[dict[str, str]]:
     """The environment of processes that share a GPU, under MPS where that starts."""
-    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = os.environ | ALONE
     program = shutil.which(MPS)
     if program is None:
         yield environment
@@ -81,9 +105,10 @@ def sharing() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="mps-") as folder:
         environment["CUDA_MPS_PIPE_DIRECTORY"] = folder
         environment["CUDA_MPS_LOG_DIRECTORY"] = folder
+        environment.setdefault("XLA_FLAGS", FLAGS)
         started = subprocess.run([program, "-d"], env=environment, check=False)  # noqa: S603 - as above
         if started.returncode:
-            yield os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+            yield os.environ | ALONE
             return
         try:
             yield environment

@@ -30,7 +30,7 @@ import numpy as np
 
 from experiments.model.data import available
 from experiments.run import real, runtimes, simulated
-from experiments.run.apart import Line, Piece, run, whole
+from experiments.run.apart import Line, Piece, pieces_at_a_time, run, whole
 from experiments.run.chains import SAMPLERS, Plan, compile_ahead, start
 from experiments.run.parts import Part, part_of
 from experiments.settings import RealSettings, SimulatedSettings, settings_of
@@ -147,7 +147,12 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--methods", nargs="+", choices=list(SAMPLERS), default=list(simulated.PAPER_SAMPLERS)
     )
-    parser.add_argument("--processes", type=int, default=1, help="pieces that are run at a time")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=pieces_at_a_time(),
+        help="pieces that are run at a time (20 where a GPU can be shared, otherwise 1)",
+    )
     parser.add_argument("--only", help=argparse.SUPPRESS)
     parser.add_argument("--holders", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--times", type=Path, help=argparse.SUPPRESS)

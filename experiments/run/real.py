@@ -187,20 +187,14 @@ def long_run(name: str, rows: Split, settings: Settings) -> Part:
 
 def default_errors(rows: Split, holders: int, settings: Settings) -> list[float]:
     """Errors of the default release and method."""
-    from experiments.run.ours import (  # not where only chains are run
-        collection_of,
-        default_study,
-        posterior_of,
-        statistics_by_holder,
-    )
+    from experiments.run.ours import default_study, posterior_of  # not where only chains are run
 
     study = default_study(rows.x, 1.0, holders, *budget_of(settings, rows))
-    statistics = statistics_by_holder(study, rows.x, rows.y, holders)
     generators = (
         np.random.default_rng([settings.seed, run, holders, 1]) for run in range(settings.runs)
     )
     return [
-        rows.error(posterior_of(collection_of(study, statistics, rng)).mean()[-rows.x.shape[1] :])
+        rows.error(posterior_of(study, rows.x, rows.y, holders, rng).mean()[-rows.x.shape[1] :])
         for rng in generators
     ]
 

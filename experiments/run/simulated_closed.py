@@ -21,7 +21,7 @@ from experiments.run.closed import (
     fixed_s_fast_of,
     non_private_of,
 )
-from experiments.run.ours import collection_of, default_study, posterior_of, statistics_by_holder
+from experiments.run.ours import default_study, posterior_of
 from experiments.run.parts import Part, joined, record
 from experiments.run.simulated import Cell, cells_of, data_of, labels
 from experiments.settings import SimulatedSettings as Settings
@@ -165,9 +165,8 @@ def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
         for epsilon in settings.epsilons:
             largest = float(np.abs(y).max())
             study = default_study(x, largest, holders, epsilon, 1 / settings.rows)
-            statistics = statistics_by_holder(study, x, y, holders)
             rng = np.random.default_rng([settings.seed, d, run, holders, 2])
-            posterior = posterior_of(collection_of(study, statistics, rng))
+            posterior = posterior_of(study, x, y, holders, rng)
             draws = posterior.sample(KEPT, rng)[
                 :, -d:
             ]  # an implied intercept, where there is one, comes first

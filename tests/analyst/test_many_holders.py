@@ -1,7 +1,8 @@
 """More holders than a net is solved for, and more files than one process reads.
 
 Covers `tacit.analyst.reading`, `tacit.analyst.cores`, `tacit.analyst.methods.noise_aware.whole`,
-`tacit.analyst.methods.noise_aware.sums`, `tacit.analyst.methods.noise_aware.threads`.
+`tacit.analyst.methods.noise_aware.sums`, `tacit.analyst.methods.noise_aware.wide`,
+`tacit.analyst.methods.noise_aware.lapack`, `tacit.analyst.methods.noise_aware.threads`.
 """
 
 from dataclasses import replace
@@ -18,8 +19,7 @@ from tacit.analyst import collection, reading
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Settings
-from tacit.analyst.methods.noise_aware import profile, sums
-from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.methods.noise_aware import lapack, model, profile
 from tacit.analyst.posterior import storage
 from tacit.analyst.prior import Prior
 from tacit.errors import SignatureError
@@ -133,26 +133,38 @@ def test_one_wrong_holder_among_all_is_found_though_it_told_nothing_of_the_sprea
     assert_allclose((poisoned.mean() - honest.mean()) / sd, 0.0, atol=0.3)
 
 
-def test_many_columns_give_the_same_sums_by_their_shapes(monkeypatch):
+def test_many_columns_give_the_same_by_their_shapes(monkeypatch):
     _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
-    model = Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
-    narrow = model.solve(0.06)
-    monkeypatch.setattr(sums, "WIDE", 3)
-    wide = model.solve(0.06)
-    assert_allclose(wide.sums.normal, narrow.sums.normal, rtol=1e-9, atol=1e-9)
-    assert_allclose(wide.sums.design, narrow.sums.design, rtol=1e-9, atol=1e-9)
-    assert_allclose(wide.covariance, narrow.covariance, rtol=1e-9)
-    assert wide.node.log_weight == pytest.approx(narrow.node.log_weight)
+    evidence = replace(evidence, squares=np.full(5, 40.0), square_sd=np.full(5, 2.0))
+    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    few = one.solve(0.06)
+    own_of_few = model.own_coefficients(few, one.mean)
+    left_of_few = one.residuals(few.node, evidence)
+    monkeypatch.setattr(model, "WIDE", 3)
+    many = one.solve(0.06)
+    assert isinstance(many.sums.white, list)  # worked on one by one
+    assert many.node.log_weight == pytest.approx(few.node.log_weight)
+    assert_allclose(many.node.location, few.node.location, rtol=1e-9)
+    assert_allclose(many.node.covariance, few.node.covariance, rtol=1e-9)
+    for ours, theirs in zip(model.own_coefficients(many, one.mean), own_of_few, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    for ours, theirs in zip(one.residuals(many.node, evidence), left_of_few, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_a_covariance_that_is_none_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        lapack.root_of(np.asfortranarray(np.diag([1.0, -1.0])))
 
 
 def test_moves_of_a_spread_are_the_same_taken_off_one_by_one_or_together(monkeypatch):
     _, _, evidence = simulated(np.random.default_rng(9), TAU, holders=4, rows=200, noise=5.0)
-    model = Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
-    solution = model.solve(0.06)
+    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    solution = one.solve(0.06)
     likelihoods = []
     for most in (1, 2, 32):
         monkeypatch.setattr(profile, "MOST_MOVES", most)
-        moved = profile.Profile.of(model, solution)
+        moved = profile.Profile.of(one, solution)
         for k, spread in ((0, 0.02), (2, 0.001), (1, 0.003), (0, 0.0)):
             moved.move(k, spread)
         likelihoods.append(moved.likelihood(1, np.array([0.0, 0.05, 0.2])))

@@ -630,6 +630,7 @@ def far_from_zero(seed: int, rows: int = 300, noise: float = 30.0) -> tuple[np.n
     )
 
 
+@pytest.mark.slow
 def test_a_feature_far_from_zero_is_fitted_better_than_by_the_model_without_the_constant():
     """The squared error of the response's mean, which is (Σy)/n, falls by a tenth or more;
     intervals of coefficients cover.

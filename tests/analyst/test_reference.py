@@ -50,8 +50,8 @@ def reference(evidence, prior, *, seed: int) -> dict[str, np.ndarray]:
     with double_precision():
         chains = MCMC(
             NUTS(model, dense_mass=True, target_accept_prob=0.9),
-            num_warmup=600,
-            num_samples=1000,
+            num_warmup=400,
+            num_samples=500,
             num_chains=4,
             chain_method="vectorized",
             progress_bar=False,

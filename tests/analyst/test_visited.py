@@ -76,6 +76,24 @@ def test_intervals_hold_what_rows_were_made_with(holders, visits):
     assert np.mean(shares) >= 0.8
 
 
+@pytest.mark.parametrize("visits", [2, 3, 10])
+def test_much_information_leads_to_least_squares(visits):
+    """Two columns that hardly differ: what a step takes for a direction's length must be right.
+
+    Where every direction is taken for at least a fiftieth of a usual one, 22, 4 and 1.3 % of the
+    response's variance are lost with two, three and ten visits.
+    """
+    rng = np.random.default_rng(3)
+    table = rows(rng, 20_000)
+    table[:, 1] = table[:, 0] + 0.01 * rng.normal(size=len(table))
+    table[:, -1] += 8 * (table[:, 0] - table[:, 1])
+    agreed = study(20_000, 1, visits, 100.0, intercept=False)
+    posterior = fit(collect(simulated(agreed, [table], rng), allow_simulated=True))
+    least = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+    apart = table[:, :-1] @ (posterior.mean() - least)
+    assert np.mean(apart**2) < 0.01 * table[:, -1].var()
+
+
 @pytest.mark.parametrize("off", [0.6, 2.0, 4.0])
 def test_a_misled_question_costs_accuracy_not_coverage(off):
     """A correction from an offset so many residual sds off, in columns that are badly chosen.

@@ -53,6 +53,7 @@ SMALL = {
     "mmd": {"bandwidth": 0.1},
 }
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.xdist_group("paper")  # one process runs them all once
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +355,7 @@ def test_every_experiment_has_a_settings_file():
     assert set(settings.KINDS) == set(settings.NAMES)
     full, quick = (settings.settings_of("simulated", quick=quick) for quick in (False, True))
     assert (full.runs, full.iterations, full.rows) == (50, 10_000, 100_000)
-    assert quick.runs == 10
+    assert quick.runs == 6
     assert settings.settings_of("simulated", runs=3, seed=4) == replace(full, runs=3, seed=4)
     with pytest.raises(TypeError, match="unknown"):
         settings.record_of("mmd", {"bandwidth": 0.1, "unknown": 1})

@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.cores import cores
-from tacit.analyst.plausibility import doubt_of
+from tacit.analyst.plausibility import Statistics, doubts_of
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Noise
 from tacit.privacy.sensitivity import Relation
 from tacit.release import Release
-from tacit.release.document import Signature
+from tacit.release.alike import Alike, Told
+from tacit.release.document import Signature, read_text
+from tacit.release.texts import unzipped
 from tacit.study import Study
 
 Array = NDArray[np.float64]
@@ -36,10 +38,8 @@ MANY = 1000
 _CHUNK = 200
 """Files that a process is given at a time."""
 _MOST_PROCESSES = 16
-_FACTS = (
-    *("holder", "epsilon", "delta", "n", "yty", "smallest_eigenvalue"),
-    *("hash", "created", "simulated"),
-)
+_SHARED = ("epsilon", "delta", "simulated")
+_OWN = ("holder", "n", "yty", "smallest_eigenvalue", "hash", "created")
 _COMMAND = "from tacit.analyst.reading import serve; serve()"
 
 
@@ -106,37 +106,90 @@ def read_many(files: Sequence[Path]) -> list[Read]:
 def serve() -> None:
     """Read the files that every line of standard input names, until it ends.
 
-    The answer to a line is a line with facts, and after it the numbers of X'X and X'y; an empty
-    list where the caller must read these files itself.
+    The answer to a line is a line with facts, and after it the numbers of X'X and X'y; no facts
+    where the caller must read these files itself.
     """
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr
+    alike = Alike()
     for line in sys.stdin.buffer:
+        asked = json.loads(line)
         try:
-            asked = json.loads(line)
-            releases = [Release.load(path) for path in asked["files"]]
+            releases = [_one_of(path, alike) for path in asked["files"]]
         except TacitError:
             releases = []
         told = releases if all(_is_alone(one, asked["study"]) for one in releases) else []
-        facts = [_facts(release) for release in told]
+        grams = np.array([release.gram for release in told])
+        moments = np.array([release.moment for release in told])
+        facts = _facts(told, grams, moments) if told else {}
         answers.write(json.dumps(facts).encode() + b"\n")
-        answers.write(np.array([release.gram for release in told]).tobytes())
-        answers.write(np.array([release.moment for release in told]).tobytes())
+        answers.write(grams.tobytes())
+        answers.write(moments.tobytes())
         answers.flush()
 
 
-def _is_alone(release: Release, study: str) -> bool:
+def _one_of(path: str, alike: Alike) -> Told | Release:
+    """The release in a file, by what others have told where that is possible."""
+    text = unzipped(read_text(path))
+    told = alike.read(text)
+    if told is not None:
+        return told
+    release = Release.from_json(text)
+    alike.learn(text, release)
+    return release
+
+
+def _is_alone(release: Told | Release, study: str) -> bool:
     """Whether it is all that its holder published for that study."""
+    if isinstance(release, Told):
+        return release.like.study_hash == study  # one of several visits, or a sum, has no like
     alone = release.visit is None and release.survivors is None
     return alone and release.study_hash == study
 
 
-def _facts(release: Release) -> dict[str, Any]:
-    return {name: getattr(release, name) for name in _FACTS} | {
-        "noise": list(vars(release.noise).values()),
-        "signature": None if release.signature is None else vars(release.signature),
-        "doubt": doubt_of(release),
+def _facts(releases: Sequence[Told | Release], grams: Array, moments: Array) -> dict[str, Any]:
+    """What a collection needs of them besides: the kinds that they are of, and each one's own."""
+    likes = [release.like if isinstance(release, Told) else release for release in releases]
+    kinds = {id(like): like for like in likes}
+    numbers = {key: number for number, key in enumerate(kinds)}
+    kind = np.array([numbers[id(like)] for like in likes])
+    columns = {name: [getattr(release, name) for release in releases] for name in _OWN}
+    doubts = np.empty(len(releases), dtype=object)
+    for number, like in enumerate(kinds.values()):
+        places = np.flatnonzero(kind == number)
+        doubts[places] = doubts_of(
+            Statistics(
+                study=like.study,
+                noise=like.noise,
+                visited=False,
+                grams=grams[places],
+                moments=moments[places],
+                rows=_chosen(columns["n"], places),
+                squares=_chosen(columns["yty"], places),
+                eigenvalues=_chosen(columns["smallest_eigenvalue"], places),
+            )
+        )
+    signatures = [release.signature for release in releases]
+    return {
+        "kinds": [_kind_facts(like) for like in kinds.values()],
+        "kind": kind.tolist(),
+        "columns": columns
+        | {
+            "signature": [signature and vars(signature) for signature in signatures],
+            "doubt": doubts.tolist(),
+        },
     }
+
+
+def _kind_facts(like: Release) -> dict[str, Any]:
+    noise = list(vars(like.noise).values())
+    return {name: getattr(like, name) for name in _SHARED} | {"noise": noise}
+
+
+def _chosen(values: list[float | None], places: NDArray[np.intp]) -> Array | None:
+    """The values at these places, where there are any."""
+    chosen = [values[place] for place in places]
+    return None if chosen[0] is None else np.array(chosen, dtype=float)
 
 
 class _Reader:
@@ -169,29 +222,48 @@ class _Reader:
             words = {"study": self._study.hash, "files": [str(path) for path in files]}
             asked.write(json.dumps(words).encode() + b"\n")
             asked.flush()
-            facts = json.loads(told.readline() or b"[]")
-            numbers = np.frombuffer(told.read(8 * d * (d + 1) * len(facts)))
+            facts = json.loads(told.readline() or b"{}")
+            count = len(facts.get("kind", []))
+            numbers = np.frombuffer(told.read(8 * d * (d + 1) * count))
         except (OSError, ValueError):  # it ended, or in the middle of a line
             return []
-        if numbers.size < d * (d + 1) * len(facts):
+        if not count or numbers.size < d * (d + 1) * count:
             return []
-        grams = numbers[: d * d * len(facts)].reshape(-1, d, d)
-        moments = numbers[d * d * len(facts) :].reshape(-1, d)
-        return [self._one(*each) for each in zip(facts, grams, moments, strict=True)]
+        grams = numbers[: d * d * count].reshape(-1, d, d)
+        moments = numbers[d * d * count :].reshape(-1, d)
+        return self._all(facts, grams, moments)
 
-    def _one(self, facts: dict[str, Any], gram: Array, moment: Array) -> Filed:
-        sds = tuple(facts.pop("noise"))
-        noise = self._noises.get(sds) or Noise(**dict(zip(Noise.model_fields, sds, strict=True)))
-        self._noises[sds] = noise
-        signature = facts.pop("signature")
-        return Filed(
-            study=self._study,
-            noise=noise,
-            gram=gram,
-            moment=moment,
-            signature=None if signature is None else Signature(**signature),
-            **facts,
-        )
+    def _all(self, facts: dict[str, Any], grams: Array, moments: Array) -> list[Filed]:
+        kinds = [kind | {"noise": self._noise(kind["noise"])} for kind in facts["kinds"]]
+        columns = facts["columns"]
+        return [
+            Filed(
+                study=self._study,
+                gram=gram,
+                moment=moment,
+                signature=None if signature is None else Signature(**signature),
+                **kinds[kind],
+                **dict(zip(_OWN, own, strict=True)),
+                doubt=doubt,
+            )
+            for kind, gram, moment, signature, doubt, *own in zip(
+                facts["kind"],
+                grams,
+                moments,
+                columns["signature"],
+                columns["doubt"],
+                *(columns[name] for name in _OWN),
+                strict=True,
+            )
+        ]
+
+    def _noise(self, sds: list[float | None]) -> Noise:
+        """One record for all that state the same."""
+        key = tuple(sds)
+        if key not in self._noises:
+            stated = dict(zip(Noise.model_fields, sds, strict=True))
+            self._noises[key] = Noise.model_validate(stated)
+        return self._noises[key]
 
     def end(self) -> None:
         """Let the process end."""

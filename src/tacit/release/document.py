@@ -9,14 +9,17 @@ import gzip
 import hashlib
 import json
 import math
+import os
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     Field,
     StringConstraints,
@@ -56,6 +59,8 @@ _CANONICAL = json.JSONEncoder(
 )
 _PLAIN = (1e-4, 1e16)
 """Sizes of numbers that everybody writes in the same way, without an exponent."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 Lattice = Annotated[int, Field(ge=-200, le=100)]
 
@@ -196,22 +201,27 @@ class Published(Record):
 
     def canonical(self) -> bytes:
         """What is signed: the document without its signature, in canonical JSON."""
+        return joined(self.canonical_texts())
+
+    def canonical_texts(self) -> dict[str, str]:
+        """The text of every field that is signed, in canonical JSON."""
         apart = {"signature", "study", *self.numbers}
         fields = self.model_dump(mode="json", exclude=apart)
         texts = {
-            name: _CANONICAL.encode(value)
+            name: canonical_text(value)
             for name, value in fields.items()
             if value is not None or name not in self.optional
         }
         texts["study"] = self.study.canonical
-        texts |= {name: _numbers(getattr(self, name)) for name in self.numbers}
-        parts = [f'"{name}":{texts[name]}' for name in sorted(texts)]
-        return ("{" + ",".join(parts) + "}").encode()
+        for name in self.numbers:
+            values = getattr(self, name)
+            texts[name] = canonical_numbers(values, np.array(values, dtype=float))
+        return texts
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of what is signed: names the document."""
-        return "sha256:" + hashlib.sha256(self.canonical()).hexdigest()
+        return hash_of(self.canonical())
 
     def to_json(self) -> str:
         """The document as JSON laid out for a reader: what fits on a line stands on a line."""
@@ -248,12 +258,7 @@ class Published(Record):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file, compressed by gzip or not."""
-        try:
-            with Path(path).open("rb") as file:
-                text = file.read(MOST_BYTES + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not a valid path"
-            raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
+        text = read_text(path)
         try:
             return cls.from_json(unzipped(text))
         except ReleaseError as error:
@@ -269,11 +274,40 @@ class Published(Record):
         write_whole(path, gzip.compress(text.encode(), mtime=0) if compressed else text)
 
 
-def _numbers(values: tuple[object, ...]) -> str:
+def read_text(path: str | Path) -> bytes:
+    """What a document's file holds, no more than a document may be long."""
+    try:
+        with Path(path).open("rb") as file:
+            most = MOST_BYTES + 1
+            text = file.read(min(os.fstat(file.fileno()).st_size + 1, most))
+            return text + file.read(most - len(text))  # of a pipe, whose size nobody knows
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a valid path"
+        raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
+
+
+def joined(texts: Mapping[str, str]) -> bytes:
+    """Canonical JSON of an object, from that of its fields."""
+    parts = [f'"{name}":{texts[name]}' for name in sorted(texts)]
+    return ("{" + ",".join(parts) + "}").encode()
+
+
+def hash_of(canonical: bytes) -> str:
+    """What names a document."""
+    return "sha256:" + hashlib.sha256(canonical).hexdigest()
+
+
+def canonical_text(value: object) -> str:
+    """A value in canonical JSON; a single number is written as Python does."""
+    return repr(value) if type(value) in {int, float} else _CANONICAL.encode(value)
+
+
+def canonical_numbers(values: Sequence[object], array: NDArray[np.float64]) -> str:
     """Numbers in canonical JSON: quickly where they have no exponent, which writers differ in."""
-    sizes = np.abs(np.array(values, dtype=float))
+    sizes = np.abs(array)
     low, high = _PLAIN
-    plain = bool(np.all((sizes == 0) | ((sizes >= low) & (sizes < high))))
+    within = sizes.size and sizes.min() >= low and sizes.max() < high
+    plain = within or bool(np.all((sizes == 0) | ((sizes >= low) & (sizes < high))))
     return to_json(values).decode() if plain else _CANONICAL.encode(values)
 
 
@@ -284,8 +318,14 @@ def provenance(mechanism: Calibrated, sampler: str, *, simulated: bool) -> dict[
         "mechanism": sampler,
         "simulated": simulated,
         "created": now(),
-        "software": f"tacit {version('tacit-dp')}",
+        "software": _software(),
     }
+
+
+@cache
+def _software() -> str:
+    """Name and version of this program; the installed package's record is read once."""
+    return f"tacit {version('tacit-dp')}"
 
 
 def from_steps(steps: int, lattice: int) -> float:
@@ -300,13 +340,17 @@ def _agree(stated: float | None, needed: float | None) -> bool:
     return math.isclose(stated, needed, rel_tol=1e-6)
 
 
-def _check_time(text: str) -> None:
+def is_time(text: str) -> bool:
+    """Whether it is a time as documents state it."""
     try:
-        is_time = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text, re.ASCII))
         datetime.fromisoformat(text)
     except ValueError:
-        is_time = False
-    must(is_time, "created must be a time in UTC such as 2026-01-31T09:30:00Z")
+        return False
+    return bool(_TIME.fullmatch(text))
+
+
+def _check_time(text: str) -> None:
+    must(is_time(text), "created must be a time in UTC such as 2026-01-31T09:30:00Z")
 
 
 def check_holder(name: str) -> None:

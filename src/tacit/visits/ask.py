@@ -18,6 +18,7 @@ from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.study.visits import has_places, placed
 from tacit.visits.estimate import (
+    LEAST_RESIDUAL,
     UNEXPLAINED,
     Expected,
     FirstAnswer,
@@ -34,13 +35,10 @@ from tacit.visits.first import (
     usual_squares,
 )
 from tacit.visits.pool import Pool, joined, shape_of, together
-from tacit.visits.reach import residual_reach, row_reach
+from tacit.visits.reach import longest_mapped, residual_reach, row_reach
 from tacit.visits.sound import numbers_follow
 
 Array = NDArray[np.float64]
-
-LEAST_RESIDUAL = 0.3
-"""Smallest sd of residuals that a bound is made for, over that of the response."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
         offset = opening.theta
         matrix = opening.map
         size = float(np.trace(opening.stretch.known.gram))
-        radius = row_reach(study) * math.sqrt(size)
+        radius = min(row_reach(study) * math.sqrt(size), longest_mapped(study, matrix))
         residual = opening.answer.residual
     else:
         question = next(talk[-1].question for talk in talks if len(talk) == latest)

@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-HALVINGS = 25
+MOST_STEPS = 60
+CLOSE = 1e-8
+"""Steps of a search, and the last one's length over that of the range searched."""
 LEAST = 0.01
 MOST = 0.85
 """Shares of B² between which a mean square is read: beyond, noise decides."""
@@ -83,14 +85,33 @@ def law_of(mean: float, square: float, bound: float) -> Law:
 
 
 def _solved(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a rising function has a value."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if rising(middle) < wanted:
-            low = middle
+    """Where a rising function has a value: false position, the idle end's error halved (Illinois).
+
+    Where it has it nowhere between low and high, the nearer end.
+    """
+    below = rising(low) - wanted
+    above = rising(high) - wanted
+    if below >= 0 or above <= 0:
+        return low if below >= 0 else high
+    close = CLOSE * (high - low)
+    point = low
+    error = 0.0
+    for _ in range(MOST_STEPS):
+        before = point
+        last = error
+        point = (low * above - high * below) / (above - below)
+        error = rising(point) - wanted
+        if error == 0 or abs(point - before) < close:
+            break
+        if error < 0:
+            low = point
+            below = error
+            above /= 2 if last < 0 else 1
         else:
-            high = middle
-    return low
+            high = point
+            above = error
+            below /= 2 if last > 0 else 1
+    return point
 
 
 def _level(value: float) -> float:

@@ -20,6 +20,10 @@ Array = NDArray[np.float64]
 
 UNEXPLAINED = 0.5
 """Share of the response's variance that the first answer is taken to leave."""
+LEAST_RESIDUAL = 0.3
+"""Smallest sd of residuals that a bound is made for, over that of the response."""
+WHOLE = 0.95
+"""Share of residuals that are not cut, from which their squares are taken as they are."""
 CORRELATION = 0.35
 """Usual correlation of two columns, as a standard deviation about 0."""
 DOUBT = 0.3
@@ -80,10 +84,9 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     d = len(pool.moment)
     level = level_of(pool, intercept=expected.intercept)
     known = expected.gram().told(pool, level)
-    least = LEAST * float(np.mean(expected.squares))
-    gram = lifted(known.gram, least)
+    gram = lifted(known.gram, known.least)
     axes, spreads = axes_of(gram, intercept=expected.intercept)
-    roots = np.sqrt(np.maximum(spreads, least))
+    roots = np.sqrt(np.maximum(spreads, known.least))
     response = expected.response
     first = int(expected.intercept)
     prior = np.eye(d) * min(response**2, expected.doubt**2 + LEAST * response**2)
@@ -93,6 +96,11 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     size = pool.rows * rate * level
     reading = replace(pool, gram=size * gram, gram_sd=min(size * known.sd, pool.gram_sd))
     theta, covariance = update(reading, prior, np.zeros(d), residual)
+    if rate > WHOLE:
+        residual = min(
+            residual, max(_left(reading, theta) / level, (LEAST_RESIDUAL * response) ** 2)
+        )
+        theta, covariance = update(reading, prior, np.zeros(d), residual)
     spread = math.sqrt(residual + float(np.trace(gram @ covariance)))
     return FirstAnswer(
         theta=theta,
@@ -101,6 +109,14 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
         response=response,
         residual=min(spread, 1.2 * response),
     )
+
+
+def _left(pool: Pool, theta: Array) -> float:
+    """Mean square of what θ leaves, of residuals of which none is cut, and twice its noise's sd."""
+    square = pool.square - float(theta @ (2 * pool.moment - pool.gram @ theta))
+    size = float(np.linalg.norm(theta))
+    noise = math.hypot(pool.square_sd, 2 * size * pool.moment_sd, size**2 * pool.gram_sd)
+    return (square + 2 * noise) / pool.rows
 
 
 def axes_of(gram: Array, *, intercept: bool) -> tuple[Array, Array]:
@@ -148,7 +164,7 @@ def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
     axes, spreads = axes_of(gram, intercept=intercept)
     first = int(intercept)
     doubt = math.sqrt(2 * float(np.mean(answer.known.variance[first:, first:]))) if d > first else 0
-    lengths = np.maximum(spreads, max(doubt / 2, LEAST * float(np.mean(np.diag(gram)))))
+    lengths = np.maximum(spreads, max(doubt / 2, answer.known.least))
     # A symmetric root moves little when a release does: whoever recomputes it finds the same.
     root = (axes * lengths ** (-STRETCH / 2)) @ axes.T
     matrix = np.eye(d)

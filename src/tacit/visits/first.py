@@ -17,7 +17,7 @@ from tacit.release.places import Places
 from tacit.release.question import LEAST_BOUND, Question, hash_of
 from tacit.study import Study
 from tacit.study.visits import has_places, placed
-from tacit.visits.reach import residual_reach, row_reach
+from tacit.visits.reach import longest_mapped, residual_reach, row_reach
 
 Array = NDArray[np.float64]
 
@@ -67,13 +67,14 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
         matrix[0, chosen] = -spread.means[:-1] / scales
         offset[0] = spread.means[-1]
     bound = residual_reach(study, 2) * FIRST_RESIDUAL * float(sds[-1])
+    radius = row_reach(study) * math.sqrt(float(usual_squares(study).sum()))
     return Question(
         study_hash=study.hash,
         visit=2,
         after=tuple(sorted(hash_of(each) for each in places)),
         map=_rows(matrix),
         offset=tuple(offset.tolist()),
-        radius=row_reach(study) * math.sqrt(float(usual_squares(study).sum())),
+        radius=min(radius, longest_mapped(study, matrix)),
         bound=float(np.clip(bound, LEAST_BOUND, MOST_BOUND)),
     )
 

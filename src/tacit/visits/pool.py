@@ -17,6 +17,8 @@ NOISY_ROWS = 5.0
 """Standard deviations up to which two noisy numbers of rows are taken for one."""
 LEAST = 0.02
 """Smallest variance of a direction, over that of a usual one."""
+LEAST_CLEAR = 1e-6
+"""The same where X'X is clear."""
 OWN = (0.05, 20.0)
 """Least and most of a holder's mean square of residuals, over that of all together."""
 LEAST_LEFT = 0.05
@@ -132,7 +134,7 @@ def shape_of(
     level = level_of(average, intercept=intercept)
     told = known.told(average, level)
     rows = average.rows
-    gram = lifted(level * told.gram, LEAST * float(np.mean(np.diag(known.gram))))
+    gram = lifted(level * told.gram, told.least)
     laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
     square, _ = _square(straight, apart, rows * gram)
@@ -298,6 +300,16 @@ class Known:
     def sd(self) -> float:
         """Of a diagonal entry, were errors those of rotation-invariant noise."""
         return math.sqrt(2 * float(np.mean(self.variance)))
+
+    @property
+    def least(self) -> float:
+        """Variance that a direction is taken to have at least: less is not told from none.
+
+        Where much is known it goes to 0: a direction that is taken for longer than it is gets
+        steps that are too short, at every visit.
+        """
+        usual = float(np.mean(np.diag(self.gram)))
+        return max(min(LEAST * usual, self.sd), LEAST_CLEAR * usual)
 
 
 def lifted(gram: Array, least: float) -> Array:

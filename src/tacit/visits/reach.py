@@ -5,12 +5,14 @@ study plans them. Bounds balance noise, which grows with them, against what they
 Residuals of sd σ that are cut at tσ show a change of the coefficients at the rate erf(t/√2), under
 noise in proportion to t: for t → 0 the ratio of the two is 1.25σ, for t = 2 it is 2.1σ. So bounds
 are small where noise decides, and grow as h^(−1/3) where what is cut does: noise² + bias² of a
-bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides.
+bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides, and none
+is longer than its public ranges let it be.
 """
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
@@ -19,10 +21,10 @@ from tacit.study.visits import hidden as whole_hidden
 
 RADIUS = 0.4
 RADIUS_POWER = -0.3
-RADII = (1.0, 20.0)
+RADII = (1.0, 4.0)
 REACH = 0.45
 REACH_POWER = -1 / 3
-REACHES = (0.4, 6.0)
+REACHES = (0.4, 4.0)
 
 
 def hidden(study: Study, share: float) -> float:
@@ -34,6 +36,17 @@ def row_reach(study: Study) -> float:
     """ρ: how long a row may be, over the root mean square of rows."""
     left = sum(shares_of(study.visit_count)[has_places(study) :])
     return float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+
+
+def longest_mapped(study: Study, matrix: NDArray[np.float64]) -> float:
+    """How long a row within the public ranges can be once it is mapped, at most."""
+    first = int(study.intercept)
+    lengths = np.abs(matrix[:first]).sum(axis=0)
+    for product in study.products:
+        rows = matrix[first : first + product.width]
+        lengths = lengths + product.longest * np.linalg.norm(rows, axis=0)
+        first += product.width
+    return float(np.linalg.norm(lengths))
 
 
 def residual_reach(study: Study, visit: int) -> float:

@@ -14,15 +14,20 @@ The prior of θ is Gaussian at each ρ, the share of the response's variance tha
 expected to explain (`slopes.py`).
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import Grams, GramTotal, grams
+from tacit.analyst.methods.noise_aware import wide
 from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
-from tacit.analyst.methods.noise_aware.sums import Sides, Sums, inverse_of, sums_of
+from tacit.analyst.methods.noise_aware.sums import WIDE, Sides, Sums, inverse_of, sums_of
+from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -55,6 +60,12 @@ class Facts:
     slopes: Slopes
     axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
     back: Array  # (d, d): its inverse
+
+    @cached_property
+    def turned(self) -> Array:
+        """S̄_j with the study's columns, (J, d, d)."""
+        turned: Array = self.grams.mean @ self.back
+        return turned
 
 
 def facts_of(evidence: Evidence, prior: Prior) -> Facts:
@@ -116,6 +127,7 @@ class Solution:
     between: Array  # (d, d): U'DU
     mean: Array  # (2d,): of (θ − m, c)
     covariance: Array  # (2d, 2d)
+    factor: Array  # (2d, 2d): lower, of its inverse
 
 
 class Model:
@@ -161,7 +173,7 @@ class Model:
         normal = sums.normal
         precision = normal[:-1, :-1] + self.prior_precision()
         factor = np.linalg.cholesky(precision).astype(float)
-        half = np.linalg.solve(factor, normal[:-1, -1])
+        half = solve_triangular(factor, normal[:-1, -1], lower=True, check_finite=False)
         covariance = inverse_of(precision, factor)
         mean = covariance @ normal[:-1, -1]
         determinant = sums.log_determinant + np.log(np.diag(factor)).sum()
@@ -172,6 +184,7 @@ class Model:
             between=self.between,
             mean=mean,
             covariance=covariance,
+            factor=np.asfortranarray(factor),
         )
 
     def prior_precision(self) -> Array:
@@ -187,18 +200,33 @@ class Model:
         posterior = facts.grams
         d = len(self.mean)
         between = self.between
-        total = noise_variance * facts.ratios[:, None, None] * facts.errors
-        total += _spread(posterior.own_variance, self.second + between)
-        total[:, range(d), range(d)] += facts.moment_variance[:, None]
-        if self.spread.any():
-            total += posterior.mean @ between @ posterior.mean
         sides = Sides(
             mean=posterior.mean,
             sizes=posterior.sizes,
             shared=_square_root(_spread(posterior.shared_variance, self.second)),
             residual=self.residual,
         )
+        if d >= WIDE:
+            second = self.second + between
+            return wide.sums_of(
+                lambda j: self._own_covariance(j, noise_variance, second),
+                lambda j: facts.turned[j] * np.sqrt(self.spread),
+                sides,
+            )
+        total = noise_variance * facts.ratios[:, None, None] * facts.errors
+        total += _spread(posterior.own_variance, self.second + between)
+        total[:, range(d), range(d)] += facts.moment_variance[:, None]
+        if self.spread.any():
+            total += posterior.mean @ between @ posterior.mean
         return sums_of(total, sides)
+
+    def _own_covariance(self, j: int, noise_variance: float, second: Array) -> Array:
+        """Ω_j of one holder, E[θ_jθ_j'] being `second`."""
+        facts = self.facts
+        total: Array = noise_variance * facts.ratios[j] * facts.errors[j]
+        total += _spread(facts.grams.own_variance[j], second)
+        total.ravel()[:: len(total) + 1] += facts.moment_variance[j]
+        return total
 
     def residuals(self, node: Node, evidence: Evidence) -> tuple[Array, Array]:
         """Every holder's residual sum of squares u − 2θ_j'z + θ_j'Sθ_j, and its noise's variance.
@@ -211,10 +239,9 @@ class Model:
             raise AssertionError  # who asks has checked
         facts = self.facts
         location, second = self._own_moments(node)
-        gain = self._gain(node.noise_variance, second)
-        told = facts.sampling - 2 * gain @ facts.sampling
-        squares = evidence.squares - np.einsum("jab,jab->j", told, second)
-        squares -= 2 * np.einsum("ja,jab,jb->j", location, gain, facts.moments)
+        explained, product = self._explained(node.noise_variance, location, second)
+        told = facts.sampling - 2 * explained
+        squares = evidence.squares - np.einsum("jab,jab->j", told, second) - 2 * product
         hidden = facts.grams.sizes * np.einsum("ab,jab->j", facts.slopes.hidden, second)
         size = np.sum(location**2, axis=1)
         noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
@@ -228,8 +255,13 @@ class Model:
         location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
         return location, covariance + location[:, :, None] * location[:, None, :]
 
-    def _gain(self, noise_variance: float, second: Array) -> Array:
-        """K_j: how much of ẑ_j − S̄_jθ_j is due to the rows' own residuals, (J, d, d)."""
+    def _explained(
+        self, noise_variance: float, location: Array, second: Array
+    ) -> tuple[Array, Array]:
+        """K_jS̄_j, (J, d, d), and θ_j'K_jẑ_j, (J,).
+
+        K_j: how much of ẑ_j − S̄_jθ_j is due to the rows' own residuals.
+        """
         facts = self.facts
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
@@ -237,13 +269,22 @@ class Model:
         noise = _spread(unknown, second)
         d = len(self.mean)
         noise[:, range(d), range(d)] += facts.moment_variance[:, None]
-        gain: Array = sampling @ np.linalg.inv(sampling + noise)
-        return gain
+        if d >= WIDE:
+            sides = (sampling, noise, facts.sampling, facts.moments, location)
+            parts = mapped(
+                lambda j: wide.explained(*(side[j] for side in sides)), range(len(noise))
+            )
+            products, told = zip(*parts, strict=True)
+            return np.array(products), np.array(told)
+        gain = sampling @ np.linalg.inv(sampling + noise)
+        return gain @ facts.sampling, np.einsum("ja,jab,jb->j", location, gain, facts.moments)
 
 
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
     """Mean (J, d) and covariance (J, d, d) of every holder's own θ_j, in the eigenbasis."""
     d = len(prior_mean)
+    if d >= WIDE:
+        return wide.own_coefficients(solution, prior_mean)
     design = solution.sums.design[:, :, : 2 * d]
     local = solution.sums.design[:, :, :d]
     gain = solution.between @ local.swapaxes(1, 2)
@@ -266,6 +307,10 @@ def _spread(variance: Array, second: Array) -> Array:
 
 
 def _square_root(covariance: Array) -> Array:
+    """A matrix whose square is the covariance."""
+    if len(covariance) >= WIDE:
+        with suppress(np.linalg.LinAlgError):  # a tenth of the time, but of positive ones alone
+            return np.linalg.cholesky(covariance).astype(float)
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return root

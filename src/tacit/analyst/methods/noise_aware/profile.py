@@ -37,11 +37,14 @@ class Profile:
     normals: Array  # (J, 2d + 1, 2d + 1): C_j
     prior: Array  # (2d, 2d): precision of (θ, c) before any release
     spread: Array  # (d,): τ²
-    inverse: Array  # (2d, 2d): P⁻¹
+    inverse: Array  # (2d, 2d): P⁻¹, less what moves add
     mean: Array  # (2d,): P⁻¹h
     moves: Array  # (J, m, 2d + 1): rows of moves that are not yet off `normals`; of few holders
     weights: Array  # (J, m): w_j of each
+    added: Array  # (2d, J·m): what they add to P⁻¹, as X diag(x) X'
+    shares: Array  # (J·m,): x
     moved: int = 0  # how many there are
+    known: "Told | None" = None  # of the coefficient that was last asked for
 
     @classmethod
     def of(cls, model: Model, solution: Solution) -> "Profile":
@@ -63,6 +66,8 @@ class Profile:
             mean=inverse @ total[:-1, -1],
             moves=np.empty((len(normals), MOST_MOVES, len(total))),
             weights=np.empty((len(normals), MOST_MOVES)),
+            added=np.empty((len(inverse), MOST_MOVES * len(normals))),
+            shares=np.empty(MOST_MOVES * len(normals)),
         )
 
     def _rows(self, k: int) -> Array:
@@ -83,18 +88,29 @@ class Profile:
         return self._by_columns(k, change)
 
     def _by_holders(self, k: int, change: Array) -> Array:
-        values, vectors, score = self._told(k)
-        growth = np.maximum(1 + change[:, None] * values, LEAST_GROWTH)
-        gained = change[:, None] * (score @ vectors) ** 2 / growth
+        told = self._told(k)
+        growth = np.maximum(1 + change[:, None] * told.values, LEAST_GROWTH)
+        gained = change[:, None] * told.score**2 / growth
         likelihood: Array = 0.5 * np.sum(gained - np.log(growth), axis=1)
         return likelihood
 
-    def _told(self, k: int) -> tuple[Array, Array, Array]:
-        """A by its eigenvalues and eigenvectors, and t."""
-        rows = self._rows(k)
-        told = np.diag(rows[:, k]) - rows[:, :-1] @ self.inverse @ rows[:, :-1].T
-        values, vectors = np.linalg.eigh(told)
-        return values, vectors, rows[:, -1] - rows[:, :-1] @ self.mean
+    def _told(self, k: int) -> "Told":
+        """What holders tell of b_jk."""
+        if self.known is None or self.known.k != k:
+            rows = self._rows(k)
+            sides = rows[:, :-1].T
+            count = self.moved * len(rows)
+            added = self.added[:, :count]
+            inverse = self.inverse @ sides + added @ (self.shares[:count, None] * (added.T @ sides))
+            values, vectors = np.linalg.eigh(np.diag(rows[:, k]) - sides.T @ inverse)
+            self.known = Told(
+                k=k,
+                rows=rows.copy(),
+                values=values,
+                score=(rows[:, -1] - self.mean @ sides) @ vectors,
+                across=inverse @ vectors,
+            )
+        return self.known
 
     def _by_columns(self, k: int, change: Array) -> Array:
         rows = self.normals[:, k, :]
@@ -111,24 +127,40 @@ class Profile:
     def move(self, k: int, spread: float) -> None:
         """Set τ_k²."""
         change = spread - self.spread[k]
-        rows = self._rows(k).copy()
-        weights = change / np.maximum(1 + change * rows[:, k], LEAST_GROWTH)
         self.spread[k] = spread
         if len(self.normals) >= len(self.mean):
+            rows = self.normals[:, k, :].copy()
+            weights = change / np.maximum(1 + change * rows[:, k], LEAST_GROWTH)
             self.normals -= (weights[:, None] * rows)[:, :, None] * rows[:, None, :]
             return
-        values, vectors, score = self._told(k)
-        across = self.inverse @ rows[:, :-1].T @ vectors
-        share = change / np.maximum(1 + change * values, LEAST_GROWTH)
-        self.mean = self.mean - across @ (share * (score @ vectors))
-        self.inverse = self.inverse + (across * share) @ across.T
-        self._note(rows, weights)
+        told = self._told(k)
+        self.known = None
+        shares = change / np.maximum(1 + change * told.values, LEAST_GROWTH)
+        self.mean = self.mean - told.across @ (shares * told.score)
+        self._note(told, change, shares)
 
-    def _note(self, rows: Array, weights: Array) -> None:
-        """Keep a move; many are taken off `normals` together."""
-        self.moves[:, self.moved] = rows
-        self.weights[:, self.moved] = weights
+    def _note(self, told: "Told", change: float, shares: Array) -> None:
+        """Keep a move; many are taken off `normals`, and added to P⁻¹, together."""
+        holders = len(shares)
+        place = slice(self.moved * holders, (self.moved + 1) * holders)
+        self.added[:, place] = told.across
+        self.shares[place] = shares
+        self.moves[:, self.moved] = told.rows
+        growth = np.maximum(1 + change * told.rows[:, told.k], LEAST_GROWTH)
+        self.weights[:, self.moved] = change / growth
         self.moved += 1
         if self.moved == MOST_MOVES:
             self.normals -= (self.moves * self.weights[:, :, None]).swapaxes(1, 2) @ self.moves
+            self.inverse = self.inverse + (self.added * self.shares) @ self.added.T
             self.moved = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """A by its eigenvalues, and t and P⁻¹g' along its eigenvectors, of one coefficient."""
+
+    k: int
+    rows: Array  # (J, 2d + 1): the k-th row of every C_j
+    values: Array  # (J,)
+    score: Array  # (J,)
+    across: Array  # (2d, J)
