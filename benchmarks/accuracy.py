@@ -15,7 +15,7 @@ prior C = 0.0263 I, and the exact sensitivity of the relation. `ridge` is the be
 chosen on the test set, on our noisy sums: a bound on what any fixed ridge can do. `ada-ssp` has the
 paper's release with the smallest eigenvalue, jointly composed. diffprivlib sees one pooled table
 (pure ε-DP, so J = 1 only). `several visits` is our study with its rows planned, so that it has as
-many visits as the rule gives: ten for one holder, three for several.
+many visits as the rule gives: ten for one holder, four for several.
 
 Bars (--check): ours at or below the paper's printed error in all nine cells under both relations,
 and its excess over the floor at most 1/25 of `paper`'s, geometric mean over the nine cells, under
