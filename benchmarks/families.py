@@ -43,7 +43,7 @@ from tacit.analyst.collection import collect
 from tacit.analyst.families.links import LINKS, Link
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
-from tacit.simulation import simulate
+from tacit.simulation import simulate, simulate_visits
 from tacit.study import Study
 
 ROWS = 20_000
@@ -75,6 +75,7 @@ class Cell:
     family: str = "logistic"
     strength: float = 1.0
     features: int = FEATURES
+    visits: int = 1
 
     @property
     def link(self) -> Link:
@@ -114,7 +115,15 @@ def study_of(cell: Cell) -> Study:
             "features": features_of(cell),
             "terms": terms,
         }
+        | planned_of(cell)
     )
+
+
+def planned_of(cell: Cell) -> dict[str, object]:
+    """Planned rows and visits, where these are several."""
+    if cell.visits == 1:
+        return {}
+    return {"planned_rows": [ROWS // cell.holders] * cell.holders, "visits": cell.visits}
 
 
 def drawn(cell: Cell, rng: np.random.Generator, rows: int) -> tuple[Rows, np.ndarray]:
@@ -173,10 +182,11 @@ def answered(cell: Cell, rng: np.random.Generator, mean: np.ndarray) -> np.ndarr
 
 def posterior_of(cell: Cell, study: Study, table: Rows, rng: np.random.Generator) -> Posterior:
     parts = np.array_split(np.arange(len(table["y"])), cell.holders)
-    releases = [
-        simulate(study, {name: v[part] for name, v in table.items()}, rng, holder=f"h{k}")
-        for k, part in enumerate(parts)
-    ]
+    tables = [{name: v[part] for name, v in table.items()} for part in parts]
+    if cell.visits > 1:
+        releases = simulate_visits(study, tables, rng)
+    else:
+        releases = [simulate(study, each, rng, holder=f"h{k}") for k, each in enumerate(tables)]
     return fit(collect(releases, allow_simulated=True), family=cell.family)  # type: ignore[arg-type]
 
 

@@ -8,11 +8,11 @@ out.
 Each holder publishes with seeded noise at the study's ε. Printed for each coefficient, in the
 response's units over a feature's whole range: the average holder, the sd between holders with
 its 90 % interval, I², and beside it what nobody there could compute: the same sd from every
-holder's exact statistics (DerSimonian and Laird). Then, for holders of at least 2,000 rows, how
-far own coefficients lie from those of exact statistics: drawn towards the average, each holder
-alone, and all holders alike; and how often 90 % intervals of the first hold the exact ones. The
-model lets coefficients differ independently of each other. Stations' do not (that of O3 goes
-with that of TEMP, correlation −0.8), and at ε = 1 it shows.
+holder's exact statistics (DerSimonian and Laird). Then, for holders of at least 2,000 rows and
+`RUNS` drawings of the noise, how far own coefficients lie from those of exact statistics: drawn
+towards the average, each holder alone, and all holders alike; and how often 90 % intervals of the
+first two hold the exact ones. The model lets coefficients differ independently of each other;
+the two whose exact values go together most are named.
 
     python benchmarks/real_holders.py [--quick] [--check] [--out DIR] [--data DIR] [--epsilon 1,3]
 
@@ -31,11 +31,13 @@ import pyarrow.parquet as pq
 from frame import Bench
 
 import tacit
+from tacit.analyst.posterior.holders import Own
 from tacit.demo import airlines
 from tacit.simulation import exact, simulate
 from tacit.study import Study
 
 LEAST_ROWS = 2_000
+RUNS = 8
 STATIONS = """
 name = "stations"
 relation = "replace-one"
@@ -68,13 +70,15 @@ def main() -> None:
     if options.data is not None:
         path = options.data / "beijing_air_12sites.csv.gz"
         sets["stations"] = Study.from_toml(STATIONS), station_tables(path)
+    runs = 1 if options.quick else RUNS
     fits = [
-        Fit(name, study, tables, epsilon)
+        [Fit(name, study, tables, epsilon, run) for run in range(runs)]
         for name, (study, tables) in sets.items()
         for epsilon in budgets[: 1 if options.quick else None]
     ]
-    for fit in fits:
-        show_between(bench, fit)
+    for some in fits:
+        show_between(bench, some[0])
+        say_together(bench, some[0])
     show_own(bench, fits)
     bench.finish()
 
@@ -97,20 +101,26 @@ def station_tables(path: Path) -> dict[str, pa.Table]:
 
 
 class Fit:
-    """One set of holders at one ε: fitted, and from exact statistics."""
+    """One set of holders at one ε and one drawing of the noise: fitted, and exact."""
 
     def __init__(
-        self, name: str, study: Study, tables: dict[str, pa.Table], epsilon: float
+        self, name: str, study: Study, tables: dict[str, pa.Table], epsilon: float, run: int
     ) -> None:
         self.name = name
         self.epsilon = epsilon
         study = Study.from_document(study.model_dump(exclude={"release"}) | {"epsilon": epsilon})
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(run)
         releases = [simulate(study, table, rng, holder=holder) for holder, table in tables.items()]
         self.collection = tacit.collect(releases, allow_simulated=True)
         self.posterior = tacit.fit(self.collection)
         self.exact, self.spread = exact_of(study, tables, self.posterior.units("contrast").matrix)
         self.large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
+
+    def own(self, way: str) -> tuple[Own, ...]:
+        """Every holder's own coefficients, drawn towards the average or alone."""
+        if way == "differ":
+            return self.posterior.holders(units="contrast").own
+        return tacit.fit(self.collection, holders=way).holders(units="contrast").own
 
 
 def show_between(bench: Bench, fit: Fit) -> None:
@@ -152,26 +162,49 @@ def exact_of(
     return truths, np.sqrt(np.maximum(spread, 0.0))
 
 
-def show_own(bench: Bench, fits: list[Fit]) -> None:
+def say_together(bench: Bench, fit: Fit) -> None:
+    """Which two coefficients of exact statistics go together most, over large holders."""
+    names = [one.name for one in fit.posterior.holders(units="contrast").between]
+    values = fit.exact[fit.large]
+    known = np.flatnonzero(np.isfinite(values).all(axis=0))
+    together = np.triu(np.corrcoef(values[:, known].T), 1)
+    one, other = np.unravel_index(np.argmax(np.abs(together)), together.shape)
+    bench.say(
+        f"{fit.name}: exact {names[known[one]]} goes with {names[known[other]]}, "
+        f"correlation {together[one, other]:.2f}"
+    )
+
+
+def show_own(bench: Bench, fits: list[list[Fit]]) -> None:
     """How far large holders' own coefficients lie from exact ones."""
     ways = ("drawn to the average", "each alone", "all alike")
-    columns = {"holders": "<10", "epsilon": "g"} | dict.fromkeys(ways, ".2f") | {"held": ".0f%"}
+    columns = {"holders": "<10", "epsilon": "g", "runs": "d"} | dict.fromkeys(ways, ".2f")
+    columns |= {"held": ".0f%", "held alone": ".0f%"}
     table = bench.table("own", columns)
-    for fit in fits:
-        holders = fit.posterior.holders(units="contrast")
-        alone = tacit.fit(fit.collection, holders="separate").holders(units="contrast")
-        alike = tacit.fit(fit.collection, holders="common").mean("contrast")
-        own = [np.array([one.mean for one in both.own]) for both in (holders, alone)]
-        errors = [np.abs(values - fit.exact)[fit.large] for values in (*own, alike)]
-        sizes = [float(np.nanmedian(error)) for error in errors]
-        low, high = (np.array([getattr(one, e) for one in holders.own]) for e in ("low", "high"))
-        known = np.isfinite(fit.exact) & fit.large[:, None]
-        held = float(np.mean(((low <= fit.exact) & (fit.exact <= high))[known]))
-        table.row(fit.name, fit.epsilon, *sizes, held)
+    for some in fits:
+        first = some[0]
+        sizes = np.mean([distances(fit) for fit in some], axis=0)
+        shares = np.mean([[held(fit, way) for way in ("differ", "separate")] for fit in some], 0)
+        table.row(first.name, first.epsilon, len(some), *sizes, *shares)
         bench.bar(
-            f"{fit.name} at {fit.epsilon:g}: own coefficients are nearer than common ones",
-            met=sizes[0] < sizes[2],
+            f"{first.name} at {first.epsilon:g}: own coefficients are nearer than common ones",
+            met=bool(sizes[0] < sizes[2]),
         )
+
+
+def distances(fit: Fit) -> list[float]:
+    """Median distances of own coefficients from exact ones: drawn, alone, and all alike."""
+    own = [np.array([one.mean for one in fit.own(way)]) for way in ("differ", "separate")]
+    alike = tacit.fit(fit.collection, holders="common").mean("contrast")
+    errors = [np.abs(values - fit.exact)[fit.large] for values in (*own, alike)]
+    return [float(np.nanmedian(error)) for error in errors]
+
+
+def held(fit: Fit, way: str) -> float:
+    """Share of own intervals that hold the exact coefficients."""
+    low, high = (np.array([getattr(one, e) for one in fit.own(way)]) for e in ("low", "high"))
+    known = np.isfinite(fit.exact) & fit.large[:, None]
+    return float(np.mean(((low <= fit.exact) & (fit.exact <= high))[known]))
 
 
 if __name__ == "__main__":

@@ -210,7 +210,18 @@ def test_a_forecast_of_visits_has_a_band_and_a_secure_sum():
     assert np.all(summed.widths < apart.widths)
 
 
-def test_what_visits_cannot_forecast_is_refused():
-    study = with_visits(study_of(), [5000], 3)
-    with pytest.raises(StudyError, match="visits = 1"):
-        forecast(study, [5000], [1.0], Guess(spread=0.1))
+def test_holders_that_differ_widen_a_forecast_of_visits():
+    rows = [5000, 5000, 5000]
+    study = with_visits(study_of(), rows, 3)
+    [alike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.0))
+    [unlike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.1))
+    assert np.all(unlike.widths > alike.widths)
+
+
+def test_a_family_of_visits_is_forecast():
+    response = {"name": "y", "range": [0, 20]}
+    study = with_visits(study_of(response=response), [8000], 5)
+    [few] = forecast(study, [8000], [1.0], Guess(fill=0.3, family="poisson", rate=2.0))
+    [many] = forecast(study, [8000], [5.0], Guess(fill=0.3, family="poisson", rate=2.0))
+    assert few.visits == 5
+    assert np.all(many.widths < few.widths)

@@ -23,6 +23,7 @@ from tacit.analyst.collection import Collection
 from tacit.analyst.families.fit import check_study
 from tacit.analyst.families.links import FamilyName, Link, link_named
 from tacit.analyst.fit import fit
+from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.outlook import expected, widths
 from tacit.analyst.posterior.posterior import Posterior
@@ -201,11 +202,6 @@ def _posteriors(
 
 def _visited(study: Study, rows: list[int], guess: Guess) -> Posterior:
     """What all visits of a study would give: no noise is drawn, and all of it is stated."""
-    if guess.family is not None or guess.spread is not None:
-        raise StudyError(
-            f"the study has {study.visit_count} visits: a family, and holders that differ, are "
-            "forecast for a study with visits = 1"
-        )
     alone = _plain(study)
     table, _ = imagined_rows(alone, guess, np.random.default_rng(0), IMAGINED_ROWS)
 
@@ -213,17 +209,18 @@ def _visited(study: Study, rows: list[int], guess: Guess) -> Posterior:
         numbers = tally.to_numbers(total_of(tally, alone, table))
         return tally.from_numbers(alone, [number * count // IMAGINED_ROWS for number in numbers])
 
+    imagine = partial(fit, family=guess.family, settings=Settings(spread=guess.spread))
     if alone.secure_sum is not None:
         total = sum(rows)
         summed = talk_in_sum(alone, len(rows), lambda each: read(sum_tally(each), total), silent)
-        return fit(Collection(study=alone, releases=(summed,)))
+        return imagine(Collection(study=alone, releases=(summed,)))
     releases = talk(
         alone,
         len(rows),
         lambda j, asked: read(PLACES if asked is None else mapped(asked), rows[j]),
         silent,
     )
-    return fit(Collection(study=alone, releases=tuple(releases)))
+    return imagine(Collection(study=alone, releases=tuple(releases)))
 
 
 def silent(sds: Sequence[float], _lattice: int) -> list[int]:

@@ -5,6 +5,7 @@ Covers `tacit.analyst.posterior.holders`, `tacit.analyst.report.differing`.
 """
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -92,6 +93,20 @@ def test_the_spread_is_in_the_units_that_were_asked_for():
     assert user.inconsistency > 0.8
     assert user.new[0] < user.half[0] < user.half[1] < user.new[1]
     assert "half of them lie between" in user.sentence
+
+
+def test_an_interval_of_the_spread_holds_its_mean_where_nearly_all_says_that_none_differ():
+    outcome = posterior().outcome
+    spreads = np.zeros_like(outcome.differing.spreads)
+    spreads[0] = 1.0
+    weights = np.full(len(spreads), 0.98 / (len(spreads) - 1))
+    weights[0] = 0.02  # beyond the upper quantile, which is 0
+    outcome = replace(
+        outcome, weights=weights, differing=replace(outcome.differing, spreads=spreads)
+    )
+    for one in replace(posterior(), outcome=outcome).holders(units="scaled").between:
+        assert one.sd == pytest.approx(0.02)
+        assert one.low <= one.sd <= one.high
 
 
 def test_each_holder_has_its_own_line():

@@ -220,6 +220,7 @@ def test_the_data_sets_of_an_older_ledger_are_united(tmp_path):
     Ledger(path).set_limit("default", 3.0, 1e-6)
     with closing(sqlite3.connect(path)) as database:
         database.execute("ALTER TABLE charge DROP COLUMN head")
+        database.execute("ALTER TABLE dataset DROP COLUMN person")
         for name, epsilon in (("Default", 2.0), ("default ", 4.0)):
             database.execute(
                 "INSERT INTO dataset VALUES (?, 'replace-one', ?, 1e-6)", (name, epsilon)

@@ -1,7 +1,7 @@
 """Studies of persons: each counts as one row does, from every source, in any order, to the bit.
 
-Covers `tacit.holder.persons`, `tacit.holder.division`, `tacit.holder.weighing` and what they need
-of `tacit.rows`.
+Covers `tacit.holder.persons`, `tacit.holder.scrambler`, `tacit.holder.recall`,
+`tacit.holder.division`, `tacit.holder.weighing` and what they need of `tacit.rows`.
 """
 
 import hashlib
@@ -18,19 +18,18 @@ import pyarrow.parquet as pq
 import pytest
 from studies import agreed
 
-from tacit.errors import StudyError, TableError
+from tacit.errors import LedgerError, StudyError, TableError
 from tacit.holder.encode import GRID, Encoder
 from tacit.holder.ledger import Ledger
 from tacit.holder.persons import (
-    LOWER,
     Repeats,
     Roll,
-    Scrambler,
     batches_of,
     counted_alone,
     repeats,
 )
 from tacit.holder.publish import publish
+from tacit.holder.scrambler import LOWER, Scrambler
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
 from tacit.rows.table import ONE, ROWS, Table
@@ -227,6 +226,64 @@ def test_a_table_that_changes_between_the_readings_is_refused(change):
     readings = iter([rows, other])
     with pytest.raises(TableError, match="between two readings"):
         total(Table(lambda: iter(next(readings).to_batches())))
+
+
+# Parquet and Arrow files, whose rows keep their places.
+
+
+@pytest.mark.parametrize("remembered", [2**24, 150])
+def test_a_file_gives_the_same_bits_whether_its_rows_are_remembered_or_looked_up(
+    tmp_path, monkeypatch, remembered
+):
+    """Groups of rows unlike the batches of either reading, and rows without a person."""
+    monkeypatch.setattr("tacit.holder.persons.MOST_ROWS", remembered)
+    study = agreed(person="patient", missing_person="alone")
+    rows = table()
+    ids = [None if i % 11 == 0 else f"p{i}" for i in rows["patient"].to_pylist()]
+    rows = rows.set_column(4, "patient", pa.array(ids))
+    pq.write_table(rows, tmp_path / "visits.parquet", row_group_size=97)
+    assert same(total(tmp_path / "visits.parquet", study), total(rows, study))
+
+
+def test_rows_are_remembered_where_the_table_of_persons_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr("tacit.holder.persons.FEWEST_SLOTS", 2**4)
+    monkeypatch.setattr("tacit.holder.persons.MANY_SLOTS", 2**5)
+    study = agreed(person="patient", missing_person="alone")
+    rows = table(persons=3000)
+    ids = [None if i % 11 == 0 else i for i in rows["patient"].to_pylist()]
+    rows = rows.set_column(4, "patient", pa.array(ids))
+    pq.write_table(rows, tmp_path / "visits.parquet", row_group_size=500)
+    monkeypatch.setattr("tacit.rows.pieces.MOST_BATCH_ROWS", 300)
+    monkeypatch.setattr("tacit.rows.pieces.LEAST_BATCH_ROWS", 300)
+    assert same(total(tmp_path / "visits.parquet", study), total(rows, study))
+
+
+@pytest.mark.parametrize("change", ["written over", "replaced", "fewer", "more"])
+def test_a_file_that_changes_between_the_readings_is_refused(tmp_path, change):
+    """Also where no length changes: the ids of two persons, exchanged in one row."""
+    path = tmp_path / "visits.feather"
+    rows = table()
+    ids = rows["patient"].to_pylist()
+    swapped = rows.set_column(4, "patient", pa.array([ids[1], ids[0], *ids[2:]]))
+    pyarrow.feather.write_feather(rows, path, compression="uncompressed")
+    size = path.stat().st_size
+
+    batches = batches_of(STUDY, path)
+    held = next(batches)
+    assert held.num_rows
+    if change == "replaced":
+        pyarrow.feather.write_feather(rows, tmp_path / "new", compression="uncompressed")
+        (tmp_path / "new").rename(path)
+    else:
+        other = {
+            "written over": swapped,
+            "fewer": rows.slice(1),
+            "more": pa.concat_tables([rows, rows.slice(0, 1)]),
+        }[change]
+        pyarrow.feather.write_feather(other, path, compression="uncompressed")
+    assert (path.stat().st_size == size) == (change in {"written over", "replaced"})
+    with pytest.raises(TableError, match="between two readings"):
+        list(batches)
 
 
 # Rows without a person.
@@ -443,8 +500,29 @@ def test_ids_are_scrambled_exactly_and_whatever_stands_beside_them():
     for number, text in enumerate(texts):
         for kind, held in enumerate((marks, checks)):
             total = int(scrambler._of_length[kind]) * len(text)
-            total += sum(int(k) * byte for k, byte in zip(key[:, kind], text, strict=False))
+            words = np.frombuffer(text + b"\0" * (len(text) % 2), np.uint16)
+            total += sum(int(k) * int(word) for k, word in zip(key[:, kind], words, strict=False))
             assert int(held[number]) == total % 2**64 | (kind == 0)
     assert len(set(zip(marks.tolist(), checks.tolist(), strict=True))) == len(texts)
     alone = [scrambler.marks(ids[place : place + 1])[0] for place in range(len(texts))]
     assert alone == marks.tolist()
+
+
+def test_a_data_set_of_persons_refuses_a_promise_for_rows(tmp_path):
+    """A promise for persons also holds for rows, and may be added to one of these."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_limit("patients", 10.0, 1e-4)
+    ledger.set_limit("visits", 10.0, 1e-4)
+    rows = table()
+    terms = {"holder": "h", "ledger": ledger}
+    publish(STUDY, rows, dataset="patients", **terms)
+    with pytest.raises(LedgerError, match=r"is of persons, by 'patient'.*nothing was paid"):
+        publish(PLAIN, rows, dataset="patients", **terms)
+    terms["holder"] = "another"
+    publish(PLAIN, rows, dataset="visits", **terms)
+    publish(STUDY, rows, dataset="visits", **terms)
+    accounts = {account.dataset: account for account in ledger.accounts()}
+    assert accounts["patients"].person == "patient"
+    assert len(accounts["patients"].charges) == 1
+    assert accounts["visits"].person is None
+    assert len(accounts["visits"].charges) == 2

@@ -6,9 +6,12 @@ Covers `tacit.holder.rehearsal`, `tacit.holder.rehearse`, `tacit.holder.rehearsa
 
 import json
 import re
+import sqlite3
 import stat
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -19,8 +22,10 @@ from tacit.holder.ledger import Ledger
 from tacit.holder.publish import publish, rehearse
 from tacit.holder.rehearsal import STAYS_HERE, Persons
 from tacit.holder.rehearsal_words import picture
+from tacit.holder.remarks import likely_person
 from tacit.holder.watch import LevelsSeen
 from tacit.privacy.gaussian import epsilon_of, mu_of
+from tacit.rows.sql import sql_table
 
 SEX = {"name": "sex", "levels": ["f", "m"], "other": "other"}
 STUDY = agreed([AGE, SEX, BMI])
@@ -235,3 +240,41 @@ def test_letters_that_are_none_are_a_level_like_any_other():
     seen.add(broken, pa.array([None, 0], pa.int32()))
     assert seen.unknown == 1
     assert list(seen.strangers) == ["\ufffd"]
+
+
+PERSONS = ("patient", "Patient ID", "PATIENT_NR", "subjid", "usubjid", "MRN", "id", "personHash")
+OTHERS = ("ward_id", "patients_seen", "identity", "days", "idle", "paid", "member_since")
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_a_column_that_says_whose_a_row_is_is_known_by_its_name(name):
+    assert likely_person(["age", *OTHERS, name], STUDY) == name
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_columns_are_not_taken_for_persons(name):
+    assert likely_person(["age", name], STUDY) is None
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "pandas", "polars", "sql"])
+def test_a_likely_identifier_that_repeats_is_loud_from_every_source(kind):
+    rows = pd.DataFrame(columns()).assign(patient_id=np.arange(COUNT) % 100)
+    assert seen(rows.drop(columns="patient_id")).persons is None
+    rehearsal = seen(source_of(kind, rows))
+    assert rehearsal.persons == Persons(
+        "patient_id", persons=100, repeated=100, most_rows=COUNT // 100
+    )
+    assert any('person = "patient_id"' in sentence for sentence in rehearsal.shouts)
+
+
+def source_of(kind, rows):
+    """The same rows, as people have them."""
+    if kind == "sql":
+        with sqlite3.connect("table.db") as database:
+            rows.to_sql("visits", database, index=False)
+        return sql_table("sqlite:///table.db", "SELECT * FROM visits;")
+    if kind in {"pandas", "polars"}:
+        return rows if kind == "pandas" else pl.from_pandas(rows)
+    write = {"csv": rows.to_csv, "parquet": rows.to_parquet, "feather": rows.to_feather}[kind]
+    write(f"table.{kind}", **({"index": False} if kind == "csv" else {}))
+    return f"table.{kind}"

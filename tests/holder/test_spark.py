@@ -22,9 +22,10 @@ from studies import agreed
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
 from tacit.holder.ledger import Ledger
+from tacit.holder.persons import repeats
 from tacit.holder.places import PLACES
 from tacit.holder.publish import publish
-from tacit.holder.spark import numbers_of_partitions, total_of_partitions
+from tacit.holder.spark import numbers_of_partitions, repeats_in, total_of_partitions
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
 from tacit.holder.visits import mapped
@@ -402,3 +403,6 @@ def test_persons_are_counted_on_the_executors(spark, partitions):
     assert found.n == 20011 + COUNT // 1000
     with pytest.raises(TableError, match="without a person"):
         total_of(STATISTICS, agreed(person="who"), frame)
+    assert repeats_in(frame, "who") == repeats(
+        pa.table({"who": whose.cast(pa.float64())}).to_batches(), "who"
+    )

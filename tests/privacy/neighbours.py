@@ -18,7 +18,10 @@ import pyarrow as pa
 
 from tacit.holder.encode import GRID, Encoder
 from tacit.holder.statistics import STEP_BITS, Statistics, statistics_of
+from tacit.privacy.sensitivity import Weights
+from tacit.release.question import Question
 from tacit.study import Study
+from tacit.study.visits import statistics_form
 
 
 def make_study(
@@ -63,9 +66,17 @@ def statistics(study: Study, rows: np.ndarray, **options) -> Statistics:
     return statistics_of(study, [table(study, rows)], **options)
 
 
-def distance(study: Study, first: Statistics, second: Statistics) -> float:
+def weights_of(study: Study, question: Question | None) -> Weights:
+    """Weights of the parts of what is published: at a visit, or at once."""
+    return (study.form if question is None else statistics_form(study)).weights
+
+
+def distance(
+    study: Study, first: Statistics, second: Statistics, question: Question | None = None
+) -> float:
     """Weighted L2 distance of two statistics, from the exact difference of their whole numbers."""
-    d, weights = study.d, study.form.weights
+    d = study.d
+    weights = weights_of(study, question)
     step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS) / first.average
     parts = [
         np.linalg.norm(step[:d, :d]),
@@ -100,24 +111,31 @@ class Pair(NamedTuple):
 
 
 def worst_pair(
-    study: Study, rng: np.random.Generator, *, rounds: int = 40, width: int = 120
+    study: Study,
+    rng: np.random.Generator,
+    *,
+    rounds: int = 40,
+    width: int = 120,
+    question: Question | None = None,
 ) -> Pair:
-    """The neighbours found to differ most."""
+    """The neighbours found to differ most, as a question maps them where there is one."""
     starts = np.vstack([_proofs_rows(study, rng), _random_rows(study, rng, 4 * width)])
-    first, second = _best(study, starts, starts)
+    first, second = _best(study, starts, starts, question)
     for scale in np.geomspace(0.5, 1e-4, rounds):
-        first, second = _best(
-            study, _moves(study, rng, first, scale, width), _moves(study, rng, second, scale, width)
-        )
+        firsts = _moves(study, rng, first, scale, width)
+        seconds = _moves(study, rng, second, scale, width)
+        first, second = _best(study, firsts, seconds, question)
     return Pair(first, second if study.relation == "replace-one" else None)
 
 
-def _best(study: Study, firsts: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _best(
+    study: Study, firsts: np.ndarray, seconds: np.ndarray, question: Question | None
+) -> tuple[np.ndarray, np.ndarray]:
     """The two rows whose contributions t(x, y) lie furthest apart; under add-remove the longest,
     twice.
     """
-    (x, y), (other_x, other_y) = (_encoded(study, rows) for rows in (firsts, seconds))
-    weights = study.form.weights
+    (x, y), (other_x, other_y) = (_encoded(study, rows, question) for rows in (firsts, seconds))
+    weights = weights_of(study, question)
 
     def product(inner, outer):  # of t(x, y) with t(x', y'), from x·x' and y·y'
         return inner**2 + weights.response**2 * inner * outer + weights.square**2 * outer**2
@@ -131,8 +149,11 @@ def _best(study: Study, firsts: np.ndarray, seconds: np.ndarray) -> tuple[np.nda
     return firsts[i], seconds[k]
 
 
-def _encoded(study: Study, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    block = np.hstack(list(Encoder(study).blocks(table(study, rows)))) / GRID
+def _encoded(
+    study: Study, rows: np.ndarray, question: Question | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    blocks = Encoder(study, question=question).blocks(table(study, rows))
+    block = np.hstack(list(blocks)) / GRID
     return block[:-1], block[-1]
 
 

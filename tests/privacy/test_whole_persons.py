@@ -13,8 +13,10 @@ from tacit.holder.division import Division
 from tacit.holder.places import PLACES
 from tacit.holder.statistics import STATISTICS, Statistics
 from tacit.holder.tally import total_of
+from tacit.holder.visits import mapped
+from tacit.release.question import Question
 from tacit.study import Study
-from tacit.study.visits import placed, places_mechanism
+from tacit.study.visits import placed, places_mechanism, statistics_form
 
 RELATIONS = ("replace-one", "add-remove")
 MOST_ROWS = 50
@@ -54,32 +56,42 @@ def persons_table(study: Study, persons: list[np.ndarray]) -> pa.Table:
     return pa.Table.from_batches([batch])
 
 
-def statistics(study: Study, persons: list[np.ndarray]) -> Statistics:
+def statistics(
+    study: Study, persons: list[np.ndarray], question: Question | None = None
+) -> Statistics:
     if not persons:
         return Statistics.zero(study.d)
-    return total_of(STATISTICS, study, persons_table(study, persons))
+    tally = STATISTICS if question is None else mapped(question)
+    return total_of(tally, study, persons_table(study, persons))
 
 
-def change(study: Study, first, second, others=()) -> float:
+def change(study: Study, first, second, others=(), question: Question | None = None) -> float:
     """How far the statistics move when one person takes the place of another, or leaves."""
     rest = [*others] if study.relation == "add-remove" else [*others, second]
-    return distance(study, statistics(study, [*others, first]), statistics(study, rest))
+    before = statistics(study, [*others, first], question)
+    return distance(study, before, statistics(study, rest, question), question)
 
 
-def attack(study: Study, rng: np.random.Generator, rounds: int = 40) -> float:
+def attack(
+    study: Study,
+    rng: np.random.Generator,
+    rounds: int = 40,
+    question: Question | None = None,
+) -> float:
     """The largest change found: persons of rows about the worst ones, improved by random moves."""
     plain = study.model_copy(update={"person": None})
-    pair = worst_pair(plain, rng, rounds=20)
+    pair = worst_pair(plain, rng, rounds=20, question=question)
     second = pair.first if pair.second is None else pair.second
     sizes = rng.integers(1, MOST_ROWS + 1, 2)
     persons = [
         np.repeat(row[None], m, axis=0) for row, m in zip((pair.first, second), sizes, strict=True)
     ]
-    best = change(study, *persons)
+    best = change(study, *persons, question=question)
     for scale in np.geomspace(0.5, 1e-4, rounds):
         moved = [_moved(study, rng, person, scale) for person in persons]
-        if (found := change(study, *moved)) > best:
-            best, persons = found, moved
+        if (further := change(study, *moved, question=question)) > best:
+            best = further
+            persons = moved
     return best
 
 
@@ -159,6 +171,46 @@ def test_rows_that_are_rounded_up_are_caught(relation, monkeypatch):
     assert attack(study, np.random.default_rng(2)) > study.form.sensitivity
 
 
+# Visits.
+
+
+def visit_of_persons(seed: int, relation: str) -> tuple[Study, Question]:
+    """Persons in a study of three visits, and a turned and stretched map that fills the ball."""
+    rng = np.random.default_rng(seed)
+    count = {} if relation == "replace-one" else {"count": ["noisy", "public"][seed % 2]}
+    fields = {"relation": relation, "person": "id", "visits": 3, "release": count}
+    fields["planned_rows"] = [5000, 5000]
+    study = make_study(int(rng.integers(2, 9)), seed=seed, intercept=False, **fields)
+    turned, _ = np.linalg.qr(rng.normal(size=(study.d, study.d)))
+    size = 10 ** rng.uniform(-3, 3)
+    question = Question(
+        study_hash=study.hash,
+        visit=2,
+        map=tuple(map(tuple, (size * turned).tolist())),
+        offset=tuple((1e-3 * rng.normal(size=study.d)).tolist()),
+        radius=size * study.row_radius * rng.uniform(0.1, 0.8),
+        bound=study.response_bound * rng.uniform(0.1, 0.8),
+    )
+    return study, question
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_optimiser_reaches_the_claim_of_a_visit_and_never_exceeds_it(relation, seed):
+    study, question = visit_of_persons(seed, relation)
+    claimed = statistics_form(study).sensitivity
+    moved = attack(study, np.random.default_rng(seed), question=question)
+    assert 0.99 * claimed <= moved <= claimed
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_rows_that_are_not_divided_at_a_visit_are_caught(relation, monkeypatch):
+    monkeypatch.setattr(Division, "_factors", lambda _self, rows: np.ones_like(rows))
+    study, question = visit_of_persons(2, relation)
+    moved = attack(study, np.random.default_rng(2), rounds=5, question=question)
+    assert moved > 2 * statistics_form(study).sensitivity
+
+
 # Where values lie.
 
 
@@ -191,3 +243,14 @@ def test_the_places_of_persons_keep_to_the_sensitivity_of_rows(relation, seed):
         assert apart <= claimed
         largest = max(largest, apart)
     assert largest >= 0.99 * claimed
+
+
+def test_places_of_rows_that_are_not_divided_are_caught(monkeypatch):
+    study = make_study(2, person="id", visits=3, planned_rows=[9])
+    persons = [np.ones((30, 3)), -np.ones((30, 3))]
+    claimed = places_mechanism(study, study.budget()).sensitivity
+    apart = places(study, persons[:1]) - places(study, persons[1:])
+    assert np.linalg.norm(apart) <= claimed
+    monkeypatch.setattr(Division, "roots", staticmethod(np.ones_like))
+    apart = places(study, persons[:1]) - places(study, persons[1:])
+    assert np.linalg.norm(apart) > 2 * claimed

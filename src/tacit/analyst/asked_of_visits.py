@@ -16,7 +16,7 @@ models are compared it is left aside: there a prior must say what is usual of sl
 found before.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,32 @@ from tacit.analyst.visited import Frame
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What a sub-model keeps of mapped columns."""
+
+    basis: Array  # (d, k): W
+    factor: Array  # (k, k): R
+    rest: Array  # (d,): γ
+
+
+def kept_of(frame: Frame, places: list[int]) -> Kept:
+    """The mapped columns of a sub-model that keeps these columns of the study."""
+    back = np.linalg.inv(frame.map)
+    if places == list(range(len(back))):
+        d = len(back)
+        return Kept(basis=np.eye(d), factor=np.asarray(back, dtype=float), rest=np.zeros(d))
+    basis, factor = _positive_qr(np.asarray(back[:, places], dtype=float))
+    start = back @ frame.start
+    return Kept(basis=basis, factor=factor, rest=start - basis @ (basis.T @ start))
+
+
 def kept_columns(evidence: Evidence, frame: Frame, places: list[int]) -> Evidence:
     """What visits say of a sub-model that keeps these columns of the study."""
     squares, square_sd = _residuals(evidence)
-    back = np.linalg.inv(frame.map)
-    basis, factor = _positive_qr(np.asarray(back[:, places], dtype=float))
-    start = back @ frame.start
-    rest = start - basis @ (basis.T @ start)
+    kept = kept_of(frame, places)
+    basis = kept.basis
+    rest = kept.rest
     size = float(rest @ rest)
     along = evidence.grams @ rest
     moment_sd = np.sqrt(evidence.moment_sd**2 + size * evidence.gram_sd**2 / 2)
@@ -52,7 +71,7 @@ def kept_columns(evidence: Evidence, frame: Frame, places: list[int]) -> Evidenc
         frame=_sub_frame(
             frame,
             basis,
-            np.linalg.inv(factor).astype(float),
+            np.linalg.inv(kept.factor).astype(float),
             added=max(float(added.sum() / squares.sum()), 0.0),
             noisier=float(np.mean(moment_sd**2 / evidence.moment_sd**2)),
         ),

@@ -117,10 +117,10 @@ def _posterior(
 ) -> Posterior:
     """Infer what is asked from what there is."""
     evidence = of_columns(source.evidence, kept.places)
-    prior = prior_of_columns(source.prior, kept.places)
+    stated = prior_of_columns(source.prior, kept.places)
     settings = source.settings
     frame = evidence.frame
-    prior = prior if frame is None else frame.prior(prior)
+    prior = stated if frame is None else frame.prior(stated)
     infer = partial(_outcome, method, settings=settings)
     family = None
     own: tuple[str, ...] = ()
@@ -128,14 +128,17 @@ def _posterior(
         outcome = infer(evidence, prior, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
-        if frame is not None:
-            raise MethodError(
-                "a family is fitted from studies of one visit: state visits = 1 in the study, and "
-                "publish anew; these releases answer as a straight line"
-            )
         fitted = fit_family(
             source.family,
-            Question(study=kept.study, agreed=study, evidence=evidence, prior=prior),
+            Question(
+                study=kept.study,
+                agreed=study,
+                evidence=evidence,
+                prior=prior,
+                visits=source.evidence.frame,
+                places=kept.places,
+                from_first=stated.by_spread,
+            ),
             first=partial(infer, holders="common"),
             infer=partial(infer, holders=source.holders),
         )

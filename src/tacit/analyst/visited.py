@@ -17,6 +17,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
+from tacit.analyst.readings import Readings
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
@@ -48,6 +49,7 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
+    readings: Readings | None = None  # how visits were read; None of files from before
 
     def prior(self, prior: Prior) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead."""
@@ -172,8 +174,9 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    start = next(talk[-1].question.start for talk in talks if len(talk) == latest)
-    matrix = next(talk[-1].question.matrix for talk in talks if len(talk) == latest)
+    whole_talk = next(talk for talk in talks if len(talk) == latest)
+    start = whole_talk[-1].question.start
+    matrix = whole_talk[-1].question.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
@@ -199,6 +202,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
+        readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)

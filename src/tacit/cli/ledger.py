@@ -63,9 +63,12 @@ def _facts(account: "Account") -> dict[str, Any]:
     charges = [
         {**vars(charge), "release": charge.release is not None} for charge in account.charges
     ]
+    for charge in charges:
+        del charge["person"]  # its data set has it
     return {
         "dataset": account.dataset,
         "relation": account.relation,
+        "person": account.person,
         "limit": {"epsilon": account.epsilon, "delta": account.delta},
         "epsilon_spent": account.epsilon_spent,
         "epsilon_left": account.epsilon_left,
@@ -74,8 +77,9 @@ def _facts(account: "Account") -> dict[str, Any]:
 
 
 def _state(account: "Account") -> str:
+    unit = "" if account.person is None else f", of persons by {account.person!r}"
     state = (
-        f"data set {account.dataset!r} ({account.relation or 'not charged yet'}): "
+        f"data set {account.dataset!r} ({account.relation or 'not charged yet'}{unit}): "
         f"spent epsilon = {account.epsilon_spent:.4g}, "
         f"left {account.epsilon_left:.4g} of {account.epsilon:g}, at delta = {account.delta:g}"
     )

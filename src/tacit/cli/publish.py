@@ -115,7 +115,7 @@ Person = Annotated[
     str | None,
     typer.Option(
         help="With --rehearse: a column that tells persons apart, to see whether some have "
-        "several rows. [default: the study's person]"
+        "several rows. [default: the study's person, or a column whose name says that it is one]"
     ),
 ]
 Anyway = Annotated[

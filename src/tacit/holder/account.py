@@ -18,7 +18,8 @@ from tacit.release.document import Receipt
 class Charge:
     """One entry: what was spent, for which study, and the release if it was made.
 
-    A stream's has `batches` published so far.
+    A stream's has `batches` published so far. One that is about to be made has the study's
+    `person`, which its data set keeps.
     """
 
     id: int
@@ -32,6 +33,7 @@ class Charge:
     time: str
     release: str | None
     batches: int | None = None
+    person: str | None = None
 
     @property
     def is_used(self) -> bool:
@@ -41,15 +43,24 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account(arithmetic.Account):
-    """State of one data set: its limit and all charges."""
+    """State of one data set: its limit and all charges.
+
+    Where all of them protect whole persons, `person` is the column that tells them apart.
+    """
 
     dataset: str
     charges: tuple[Charge, ...]
+    person: str | None = None
 
 
 def write_charge(database: sqlite3.Connection, charge: Charge, relation: Relation) -> int:
     """Write a charge as the next link of the chain; returns its number."""
-    database.execute("UPDATE dataset SET relation = ? WHERE name = ?", (relation, charge.dataset))
+    database.execute(
+        "UPDATE dataset SET relation = ?, person = CASE "
+        "WHEN EXISTS (SELECT 1 FROM charge WHERE dataset = name) THEN person ELSE ? END "
+        "WHERE name = ?",
+        (relation, charge.person, charge.dataset),
+    )
     fields = (
         charge.dataset,
         charge.study,
@@ -87,8 +98,8 @@ def change_limit(database: sqlite3.Connection, dataset: str, epsilon: float, del
 
 def account_of(database: sqlite3.Connection, dataset: str) -> Account:
     """The account of a data set that the ledger knows."""
-    relation, epsilon, delta = database.execute(
-        "SELECT relation, epsilon, delta FROM dataset WHERE name = ?", (dataset,)
+    relation, epsilon, delta, person = database.execute(
+        "SELECT relation, epsilon, delta, person FROM dataset WHERE name = ?", (dataset,)
     ).fetchone()
     batches = (
         "(SELECT count(entry) FROM stream LEFT JOIN batch USING (charge) "
@@ -106,6 +117,7 @@ def account_of(database: sqlite3.Connection, dataset: str) -> Account:
         relation=relation,
         dataset=dataset,
         charges=charges,
+        person=person,
     )
 
 

@@ -46,6 +46,7 @@ def charge_of(study: Study, purpose: Purpose, mechanism: Mechanism | PlacesMecha
         mu=mechanism.mu,
         time=now(),
         release=None,
+        person=study.person,
     )
 
 
@@ -93,6 +94,7 @@ def _charge_behind(release: Published, dataset: str) -> Charge:
         mu=release.mu,
         time=release.created,
         release=release.to_json(),
+        person=release.study.person,
     )
 
 

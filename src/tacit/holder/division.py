@@ -77,9 +77,8 @@ class Division:
 
 def persons_in(batch: pa.RecordBatch) -> int:
     """Persons whose marked row is in the batch, and rows without a person."""
-    marked = numbers_of(batch, ONE) == 1
-    missing = np.isnan(numbers_of(batch, ROWS))
-    return int(np.count_nonzero(marked) + np.count_nonzero(missing))
+    marked = np.count_nonzero(numbers_of(batch, ONE))
+    return int(marked) + int(batch[ROWS].null_count)
 
 
 def refuse_missing_person() -> NoReturn:

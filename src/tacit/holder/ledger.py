@@ -304,6 +304,7 @@ def insert_charge(
     insert_limit(database, charge.dataset, *(limit or (charge.epsilon, charge.delta)))
     account = account_of(database, charge.dataset)
     _refuse_mixed(account, relation)
+    _refuse_rows(account, charge)
     if not again:
         _refuse_repeated(account, charge.study_hash)
     if not account.admits(charge.mu):
@@ -330,6 +331,16 @@ def _refuse_mixed(account: Account, relation: Relation) -> None:
         raise LedgerError(
             f"data set {account.dataset!r} was charged under {account.relation}: "
             f"{relation} cannot be added up with it"
+        )
+
+
+def _refuse_rows(account: Account, charge: Charge) -> None:
+    """Refuse a promise for rows where all before were for persons: it would cover less."""
+    if account.person is not None and charge.person is None:
+        raise LedgerError(
+            f"data set {account.dataset!r} is of persons, by {account.person!r}, and a study "
+            "without a person protects single rows of theirs: nothing was paid; agree on "
+            f'person = "{account.person}" in the study'
         )
 
 

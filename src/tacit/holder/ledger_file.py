@@ -51,10 +51,11 @@ CREATE TABLE IF NOT EXISTS batch (
 ) STRICT;
 """
 """Added to a ledger of any age: one charge pays for a whole stream, each batch is there once."""
-_ADDED = {"charge": "head", "stream": "digest"}
+_ADDED = {"charge": "head", "stream": "digest", "dataset": "person"}
 """Columns that older ledgers lack: the chain's head after a charge.
 
-A digest of what a stream has read.
+A digest of what a stream has read. The column that says whose a row is, where all charges of a data
+set were made for whole persons.
 """
 
 CHAINED = "dataset, study, study_hash, holder, epsilon, delta, mu, time"
@@ -144,7 +145,8 @@ def _unite_names(database: sqlite3.Connection) -> None:
             continue
         relations[new] = relation
         database.execute(
-            "INSERT INTO dataset SELECT ?, relation, epsilon, delta FROM dataset WHERE name = ? "
+            "INSERT INTO dataset (name, relation, epsilon, delta) "
+            "SELECT ?, relation, epsilon, delta FROM dataset WHERE name = ? "
             "ON CONFLICT (name) DO UPDATE SET epsilon = min(epsilon, excluded.epsilon), "
             "delta = min(delta, excluded.delta), relation = coalesce(relation, excluded.relation)",
             (new, old),

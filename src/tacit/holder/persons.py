@@ -1,13 +1,14 @@
 """Persons: how many rows each has, counted in a first reading of a table that has no order.
 
 The second reading then knows, beside each row, how many rows its person has (`ROWS`), and marks one
-row of each person (`ONE`). What is held in between is at most 100 bytes a person: never an id, but
-127 bits made of it by a random function with a new secret key. Two given ids get the same bits with
-probability 2⁻¹¹³ at most, whatever they are, so no two persons become one (docs/privacy.md,
-"Persons"). A database counts by itself (`Table.by_person`).
+row of each person (`ONE`). What is held in between is at most 100 bytes a person, or 50 MB where
+they are fewer: never an id, but 127 bits made of it by a random function with a new secret key. Two
+given ids get the same bits with probability 2⁻⁹⁷ at most, whatever they are, so no two persons
+become one (docs/privacy.md, "Persons"). Of files whose rows keep their order, up to 2²⁴ rows are
+remembered too, in four bytes each, and their ids are not read again. A database counts by itself
+(`Table.by_person`).
 """
 
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -15,31 +16,25 @@ from typing import Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.errors import TableError
-from tacit.rows.arrow import MOST_LETTERS, Batches, holds_whole_ids, ids_of, whole_ids_of
-from tacit.rows.table import ONE, ROWS, Table, table_of
+from tacit.holder.recall import MOST_ROWS, NOBODY, Recall
+from tacit.holder.scrambler import Bits, Scrambler
+from tacit.rows.arrow import Batches, holds_whole_ids, ids_of, whole_ids_of
+from tacit.rows.table import ONE, ROWS, Fixed, Table, table_of
 from tacit.study import Study
 
 FEWEST_SLOTS = 2**16
-MANY_SLOTS = 2**20
+MANY_SLOTS = 2**21
 """What comes after the fewest; from there on twice as many."""
 FULL = 2 / 3
 """Largest share of slots that are taken."""
-NUMBERS = 2
-"""Numbers made of an id: its mark and its check."""
-LOWER = 38
-"""Bits in the lower part of a secret number: 2³⁸ times the letters of an id stays below 2⁵³."""
 HALF = 32
 """Bits of the two counts that share a number."""
 WITHIN: Literal["clip"] = "clip"
 """All slots are within the table: they need not be looked over first, which takes as long."""
-PIECE = 2**11
-"""Ids that are scrambled at once: what is worked on then stays in the processor's cache."""
 
-Bits = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
 
@@ -52,33 +47,55 @@ def batches_of(study: Study, source: object) -> Batches:
         return table.by_person(study)
     # Of files, the first reading takes one column alone.
     ids = table if table.alone is None else table.alone(study.person)
-    return _second_reading(ids, table, study.person)
+    if table.fixed is None or study.person in study.names:
+        return _second_reading(ids, table, study.person)
+    return _reading_without_ids(ids, table, table.fixed, study.person)
 
 
 def _second_reading(ids: Table, table: Table, person: str) -> Batches:
     """Read the ids, then the table beside them."""
-    roll = _first_reading(ids.batches, person)
+    return _looked_up(_first_reading(ids.batches, person), table)
+
+
+def _looked_up(roll: "Roll", table: Table) -> Batches:
+    """The table, each row by its id, which is looked up again."""
     roll.begin()
     for batch in table.batches():
         yield roll.counted(batch)
     roll.check_whole()
 
 
-def _first_reading(batches: Callable[[], Batches], person: str) -> "Roll":
+def _reading_without_ids(ids: Table, table: Table, fixed: Fixed, person: str) -> Batches:
+    """Read the ids, then the rest: rows are told by their place, which they keep."""
+    before = fixed.stamp()
+    roll = _first_reading(ids.batches, person, remembered=MOST_ROWS)
+    if not roll.recall.whole:
+        yield from _looked_up(roll, table)
+        return
+    roll.begin()
+    for batch in fixed.without(person).batches():
+        yield roll.recalled(batch)
+    roll.check_whole()
+    if fixed.stamp() != before:
+        refuse_changed()
+
+
+def _first_reading(batches: Callable[[], Batches], person: str, *, remembered: int = 0) -> "Roll":
     """Count rows by person: by numbers, which is faster, where all batches store such."""
     reading = batches()
     first = next(reading, None)
-    roll = Roll(person, whole=first is not None and holds_whole_ids(first, person))
+    whole = first is not None and holds_whole_ids(first, person)
+    roll = Roll(person, whole=whole, remembered=remembered)
     for batch in reading if first is None else chain([first], reading):
         if roll.whole and not holds_whole_ids(batch, person):
-            return _as_text(batches(), person)
+            return _as_text(batches(), person, remembered=remembered)
         roll.add(batch)
     return roll
 
 
-def _as_text(batches: Iterable[pa.RecordBatch], person: str) -> "Roll":
+def _as_text(batches: Iterable[pa.RecordBatch], person: str, *, remembered: int = 0) -> "Roll":
     """Count rows by the text of their ids."""
-    roll = Roll(person, whole=False)
+    roll = Roll(person, whole=False, remembered=remembered)
     for batch in batches:
         roll.add(batch)
     return roll
@@ -107,80 +124,6 @@ def repeats(batches: Iterable[pa.RecordBatch], column: str) -> Repeats:
     return _as_text(batches, column).repeats()
 
 
-class Scrambler:
-    """A random function from ids to two numbers, of 63 and 64 bits; its key is secret.
-
-    A number is the sum of an id's bytes, each times a secret number of 64 bits that belongs to its
-    place, and of its length times another, modulo 2⁶⁴ (a multilinear function; Lemire and Kaser
-    2014). Two ids differ by some Δ, |Δ| < 2⁸, in one of these places at least; whatever the others
-    add, at most 2⁷ of the 2⁶⁴ numbers for that place make the sums equal: probability 2⁻⁵⁷.
-    """
-
-    def __init__(self) -> None:
-        secret = secrets.token_bytes(8 * NUMBERS * (MOST_LETTERS + 1))
-        key = np.frombuffer(secret, np.uint64).reshape(MOST_LETTERS + 1, NUMBERS)
-        self._of_length = key[0]
-        self._upper = (key[1:] >> np.uint64(LOWER)).astype(np.float64)
-        self._lower = (key[1:] & np.uint64(2**LOWER - 1)).astype(np.float64)
-
-    def marks(self, ids: pa.Array) -> Bits:
-        """The first number of each id; it is odd."""
-        marks: Bits = self._numbers(ids, 1)[0]
-        return marks | np.uint64(1)
-
-    def marks_and_checks(self, ids: pa.Array) -> tuple[Bits, Bits]:
-        """Both numbers of each id."""
-        marks, checks = self._numbers(ids, NUMBERS)
-        return marks | np.uint64(1), checks
-
-    def _numbers(self, ids: pa.Array, count: int) -> Bits:
-        """The first so many numbers of each id, those of one kind in a row.
-
-        The upper and lower parts of the key are multiplied as floats, for speed: their sums are
-        whole numbers below 2⁵³, so exact in any order.
-        """
-        letters, lengths = _letters_and_lengths(ids)
-        places = letters.shape[1]
-        key = np.hstack([self._upper[:places, :count], self._lower[:places, :count]])
-        numbers = np.empty((count, len(ids)), np.int64)
-        floats = np.empty((PIECE, places))
-        for start in range(0, len(ids), PIECE):
-            piece = letters[start : start + PIECE]
-            rows = floats[: len(piece)]
-            rows[:] = piece
-            sums = (rows @ key).astype(np.int64).T
-            place = numbers[:, start : start + PIECE]
-            np.left_shift(sums[:count], LOWER, out=place)
-            place += sums[count:]
-        of_lengths: Bits = self._of_length[:count, None] * lengths
-        return of_lengths + numbers.view(np.uint64)
-
-
-def _letters_and_lengths(ids: pa.Array) -> tuple[NDArray[np.uint8], Bits]:
-    """The bytes of all ids, a row for each, zero behind the end of a short one; and their numbers.
-
-    There is one length where all have the same; a whole number has eight bytes.
-    """
-    if pa.types.is_integer(ids.type):
-        return ids.to_numpy().view(np.uint8).reshape(len(ids), 8), np.zeros(1, np.uint64)
-    if not len(ids):
-        return np.zeros((0, 0), np.uint8), np.zeros(1, np.uint64)
-    lengths = np.diff(_offsets(ids)).astype(np.uint64)
-    longest = int(lengths.max())
-    if lengths.min() == longest:
-        lengths = lengths[:1]
-    else:
-        ids = pc.ascii_rpad(ids, width=longest, padding="\0")
-    start = _offsets(ids)[0]
-    letters = np.frombuffer(ids.buffers()[2] or b"", np.uint8)
-    return letters[start : start + longest * len(ids)].reshape(len(ids), longest), lengths
-
-
-def _offsets(ids: pa.Array) -> NDArray[np.int32]:
-    """Where the letters of each id begin, and the last one's end."""
-    return np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
-
-
 class Roll:
     """How many rows each person has: slots, of which the mark of an id says where to look first.
 
@@ -188,11 +131,12 @@ class Roll:
     reading an id's check is looked at too, so that marks tell all persons apart in the second.
     """
 
-    def __init__(self, person: str, *, whole: bool) -> None:
+    def __init__(self, person: str, *, whole: bool, remembered: int = 0) -> None:
         self.whole = whole
         self._person = person
         self._ids_of = whole_ids_of if whole else ids_of
         self._scrambler = Scrambler()
+        self.recall = Recall(remembered)
         self._clear(FEWEST_SLOTS)
 
     @property
@@ -217,6 +161,7 @@ class Roll:
         if np.any(self._checks.take(slots, mode=WITHIN) != checks):
             refuse_alike()
         np.add.at(self._rows, slots, 1)
+        self.recall.add(slots, _known(ids))
 
     def repeats(self) -> Repeats:
         """What was counted."""
@@ -238,9 +183,12 @@ class Roll:
         rows = self._rows[taken]
         self._clear(slots)
         # A few thousand at once, in their order: neighbours in memory before are so afterwards.
+        moved = np.empty(len(taken), np.int64)
         for start in range(0, len(marks), FEWEST_SLOTS):
             some = slice(start, start + FEWEST_SLOTS)
-            self._rows[self._taken(marks[some], checks[some])] = rows[some]
+            moved[some] = self._taken(marks[some], checks[some])
+        self._rows[moved] = rows
+        self.recall.move(taken, moved)
 
     def _slots(self, marks: Bits) -> tuple[Places, Places]:
         """The slot of each id, a free one where it has none, and which ids those are."""
@@ -292,6 +240,22 @@ class Roll:
         """
         ids = self._ids_of(batch, self._person)
         slots, _ = self._slots(self._scrambler.marks(ids.drop_null()))
+        return self._with_counts(batch, slots, _known(ids))
+
+    def recalled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same of a batch without ids, whose rows are those that come next."""
+        slots = self.recall.taken(batch.num_rows)
+        if slots is None:
+            refuse_changed()
+        known = slots != NOBODY
+        if known.all():
+            return self._with_counts(batch, slots, None)
+        return self._with_counts(batch, slots[known], known)
+
+    def _with_counts(
+        self, batch: pa.RecordBatch, slots: Places, known: NDArray[np.bool_] | None
+    ) -> pa.RecordBatch:
+        """The batch with what is known of its rows, all of them or those that are `known`."""
         np.subtract.at(self._rows, slots, 1)
         both = self._rows.take(slots, mode=WITHIN)
         counts = both >> HALF
@@ -300,9 +264,9 @@ class Roll:
             refuse_changed()
         rows = pa.array(counts)
         one = pa.array(self._last(slots, left == 0))
-        if ids.null_count:
-            rows = _spread(rows, ids)
-            one = _spread(one, ids).fill_null(False)  # noqa: FBT003
+        if known is not None:
+            rows = _spread(rows, known)
+            one = _spread(one, known).fill_null(False)  # noqa: FBT003
         return batch.append_column(ROWS, rows).append_column(ONE, one)
 
     def _last(self, slots: Places, done: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -321,9 +285,16 @@ class Roll:
             refuse_changed()
 
 
-def _spread(values: pa.Array, ids: pa.Array) -> pa.Array:
-    """Values of those ids that are there, at their places; null elsewhere."""
-    known = ids.is_valid().to_numpy(zero_copy_only=False)
+def _known(ids: pa.Array) -> NDArray[np.bool_] | None:
+    """Which ids are there, unless all are."""
+    if not ids.null_count:
+        return None
+    known: NDArray[np.bool_] = ids.is_valid().to_numpy(zero_copy_only=False)
+    return known
+
+
+def _spread(values: pa.Array, known: NDArray[np.bool_]) -> pa.Array:
+    """Values of those rows that are known, at their places; null elsewhere."""
     places = np.cumsum(known) - 1
     return values.take(pa.array(places, mask=~known))
 

@@ -1,15 +1,17 @@
 """Rehearse: rows are read and looked at, and what was seen becomes the record that stays here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from tacit.holder.encode import Diagnostics, Encoder, refuse_missing
 from tacit.holder.paying import Paying
-from tacit.holder.persons import repeats
+from tacit.holder.persons import Repeats, repeats
 from tacit.holder.rehearsal import Column, Lengths, Persons, Rehearsal, Remark, column_of
 from tacit.holder.remarks import (
     Said,
+    likely_person,
     looks_like_identifiers,
     of_column,
     of_lengths,
@@ -61,18 +63,37 @@ def opened(source: object, study: Study) -> object:
     return source if hasattr(source, "mapInArrow") else table_of(source, study)
 
 
-def persons_of(source: object, column: str | None) -> Persons | None:
-    """How often persons come back, by a column that tells them apart."""
-    if column is None or not isinstance(source, Table):
+def persons_of(study: Study, source: object, column: str | None) -> Persons | None:
+    """How often persons come back, by a column that tells them apart.
+
+    It is the one that is given, the study's, or that which by its name is likely to be one.
+    """
+    names = source.columns() if isinstance(source, Table) else tuple(_frame(source).columns)
+    column = column or study.person or likely_person(names, study)
+    if column is None:
         return None
-    alone = source if source.alone is None else source.alone(column)
-    counted = repeats(alone.batches(), column)
+    counted = _repeats(source, column)
     return Persons(
         column=column,
         persons=counted.persons,
         repeated=counted.repeated,
         most_rows=counted.most_rows,
     )
+
+
+def _repeats(source: object, column: str) -> Repeats:
+    """How often a column's values come back; Spark counts by itself."""
+    if not isinstance(source, Table):
+        from tacit.holder.spark import repeats_in
+
+        return repeats_in(_frame(source), column)
+    alone = source if source.alone is None else source.alone(column)
+    return repeats(alone.batches(), column)
+
+
+def _frame(source: object) -> Any:  # noqa: ANN401
+    """A Spark table."""
+    return source
 
 
 def rehearsal_of(

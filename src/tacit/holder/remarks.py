@@ -5,7 +5,7 @@ every table, and only the holder hears them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tacit.holder.watch import NumbersSeen
@@ -37,6 +37,25 @@ LEAST_DIFFERENT = 20
 """Different values that a column has at least before one of them can be told as a pile."""
 LEAST_IDENTIFIER = 100
 """Values, all different whole numbers, from which on a column looks like one of identifiers."""
+
+
+PERSONS = (
+    "patient|pat|person|subject|subj|participant|respondent|individual|member|client|customer|"
+    "resident|student|employee|pseudonym|usubj|mrn|ssn|nhs"
+)
+"""What a column is called that says whose a row is, before what follows of `NUMBER`."""
+NUMBER = "id|ids|no|nr|num|number|nummer|code|key|uid|uuid|hash|pseudonym|pseudo"
+
+
+def likely_person(columns: Sequence[str], study: Study) -> str | None:
+    """The column, not one of the study's, that by its name says whose a row is."""
+    others = [name for name in columns if name not in study.names]
+    return next((name for name in others if _names_a_person(name)), None)
+
+
+def _names_a_person(name: str) -> bool:
+    plain = "".join(letter for letter in name.casefold() if letter.isalnum())
+    return re.fullmatch(f"({PERSONS})({NUMBER})?|id|pid|uid", plain) is not None
 
 
 def piles(seen: NumbersSeen) -> tuple[tuple[float, float], ...]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tacit.errors import TableError
 from tacit.holder.encode import Diagnostics
+from tacit.holder.persons import Repeats
 from tacit.holder.tally import OnRows, Tally, Total
 from tacit.rows.arrow import Batches
 from tacit.rows.drivers import rewritten
@@ -92,6 +93,25 @@ def numbers_of_partitions(
     partition = _Partition(tally, study.document(), names, count)
     counted = chosen.mapInArrow(partition.numbers, SCHEMA)
     return counted.groupBy("kind", "name", "position").agg(functions.sum("number"))
+
+
+def repeats_in(frame: "DataFrame", column: str) -> Repeats:
+    """How often a column's values come back, counted by Spark; for the holder's own eyes."""
+    from pyspark.sql import functions
+
+    if frame.columns.count(column) != 1:
+        raise TableError(f"the Spark table needs exactly one column named {column!r}")
+    values = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).select(
+        f"c{frame.columns.index(column)}"
+    )
+    rows = functions.col("count")
+    counted = values.dropna().groupBy(*values.columns).count()
+    totals = counted.agg(
+        functions.count(rows), functions.sum((rows > 1).cast("long")), functions.max(rows)
+    )
+    with rewritten(_REASONS, _FAILED):
+        persons, repeated, most_rows = totals.collect()[0]
+    return Repeats(persons=persons, repeated=repeated or 0, most_rows=most_rows or 0)
 
 
 def _by_person(frame: "DataFrame", places: list[str], person: str) -> "DataFrame":

@@ -144,7 +144,7 @@ class Stage(ABC, Generic[Total, Document]):
         diagnostics = Diagnostics(watch=Watch(study, GRID))
         source = opened(table, study)
         total_of(SEEN, study, source, diagnostics=diagnostics, on_rows=on_rows)
-        persons = persons_of(source, person or study.person)
+        persons = persons_of(study, source, person)
         return rehearsal_of(study, source, paying, diagnostics, persons=persons)
 
 

@@ -18,7 +18,7 @@ from tacit.rows.codes import without_codes
 from tacit.rows.drivers import guarded, reading
 from tacit.rows.names import check_names
 from tacit.rows.reading import Reading
-from tacit.rows.text import text_batches
+from tacit.rows.text import opened, text_batches
 from tacit.rows.written import PLAIN, Format
 from tacit.study import Study
 
@@ -64,6 +64,19 @@ class Files:
         """All pieces, in the order of their rows."""
         pieces = [piece for path in self.paths for piece in _pieces_of(path, len(self.names))]
         return [*pieces[:1], *(piece._replace(is_later=True) for piece in pieces[1:])]
+
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns of the first file, as far as its beginning shows them."""
+        path = self.paths[0]
+        with reading(path.name):
+            if path.suffix.lower() == ".parquet":
+                return tuple(pq.read_schema(path).names)
+            if path.suffix.lower() in ARROW:
+                return tuple(_open_arrow(Piece(path, 0))[0].names)
+            if kind_of(path) != "text":
+                return ()
+            wanted = [self.form.in_table(name) for name in self.names]
+            return tuple(opened(path, wanted, self.form).header.names)
 
     def note(self, piece: Piece, report: Reading) -> None:
         """Add how a piece was understood to what is known of its file; pieces come in order."""

@@ -8,6 +8,7 @@ show. Errors are rewritten, because those of a driver quote the query, the addre
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,21 @@ def sql_table(database: str, query: str) -> Table:
     """
     address = _address(database)
     read = _READERS[_scheme(address)]
-    return Table(
-        lambda: _guarded(read(address, query)),
+
+    def table(what: str) -> Table:
+        return Table(lambda: _guarded(read(address, what)))
+
+    return replace(
+        table(query),
         by_person=lambda study: _guarded(read(address, _by_person(study, query))),
+        columns=lambda: tuple(next(table(_chosen(query, "*", "LIMIT 0")).batches()).schema.names),
+        alone=lambda name: table(_chosen(query, f"table_of_rows.{_quoted(name)}")),
     )
+
+
+def _chosen(query: str, columns: str, behind: str = "") -> str:
+    """Some columns of what a query gives."""
+    return f"SELECT {columns} FROM (\n{query.rstrip().rstrip(';')}\n) AS table_of_rows {behind}"
 
 
 def _by_person(study: Study, query: str) -> str:
@@ -59,14 +71,12 @@ def _by_person(study: Study, query: str) -> str:
     names = [name for name in study.table_names if name != study.person]
     person = f"table_of_rows.{_quoted(study.person or '')}"
     columns = ", ".join(f"table_of_rows.{_quoted(name)}" for name in names)
-    return (
-        f"SELECT {columns}, "
+    counted = (
         f"CASE WHEN {person} IS NULL THEN NULL ELSE COUNT(*) OVER same END AS {_quoted(ROWS)}, "
         f"CASE WHEN {person} IS NULL THEN 0 WHEN ROW_NUMBER() OVER same = 1 THEN 1 ELSE 0 END "
-        f"AS {_quoted(ONE)} "
-        f"FROM (\n{query.rstrip().rstrip(';')}\n) AS table_of_rows "
-        f"WINDOW same AS (PARTITION BY {person})"
+        f"AS {_quoted(ONE)}"
     )
+    return _chosen(query, f"{columns}, {counted}", f"WINDOW same AS (PARTITION BY {person})")
 
 
 def _quoted(name: str) -> str:

@@ -40,18 +40,32 @@ class Table:
 
     `by_person` gives those of a study of persons with `ROWS` and `ONE` beside them, counted where
     the rows lie; without it the holder counts (holder/persons.py).
-    `readings` says how each file is written, as far as that is known; `alone` reads one column,
-    the study's or another, by itself. `files` are those that may be read in pieces. `enough` hears
-    how many rows there were, and raises where they are too few.
+    `readings` says how each file is written, as far as that is known; `columns` names all columns
+    there are, and `alone` reads one, the study's or another, by itself. `fixed` is there where rows
+    have one order, whichever columns are read. `files` are those that may be read in pieces.
+    `enough` hears how many rows there were, and raises where they are too few.
     """
 
     batches: Callable[[], Batches]
     rows: int | None = None
     by_person: Callable[[Study], Batches] | None = None
     readings: Callable[[], tuple[Reading, ...]] = tuple
+    columns: Callable[[], tuple[str, ...]] = tuple
     alone: "Callable[[str], Table] | None" = None
+    fixed: "Fixed | None" = None
     files: Files | None = None
     enough: Callable[[int], None] = lambda _rows: None
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A table whose rows have one order: `without` a column, and a `stamp` of what it is read from.
+
+    As long as the stamp is the same, so are the rows.
+    """
+
+    without: Callable[[str], Table]
+    stamp: Callable[[], object]
 
 
 def table_of(
@@ -77,7 +91,7 @@ def table_of(
     if isinstance(source, np.ndarray) and source.ndim == 2:  # noqa: PLR2004
         source = _columns_of(source, names)
     if isinstance(source, Mapping) or _is_pandas(source):
-        return _in_memory(_converted(source, names, study), names)
+        return _of_columns(source, names, study)
     if isinstance(source, pa.RecordBatch):
         source = pa.table(source.columns, schema=source.schema)
     if isinstance(source, pa.Table):
@@ -108,10 +122,19 @@ def _is_pandas(source: object) -> bool:
     return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
 
 
+def _of_columns(source: Any, names: list[str], study: Study) -> Table:  # noqa: ANN401
+    """A table of columns in memory that are not Arrow's."""
+    held = tuple(str(name) for name in (source.columns if _is_pandas(source) else source))
+    check_names(held, names, "the table")
+    return replace(
+        _in_memory(_converted(source, names, study), names),
+        columns=lambda: held,
+        alone=lambda name: _of_columns(source, [name], study),
+    )
+
+
 def _converted(source: Any, names: list[str], study: Study) -> pa.Table:  # noqa: ANN401
     """Columns in memory as Arrow; those of Python objects value by value, each by itself."""
-    held = list(source.columns if _is_pandas(source) else source)
-    check_names([str(name) for name in held], names, "the table")
     numeric = {column.name for column in study.features if column.range is not None}
     numeric.add(study.response.name)
     with reading("the table"):
@@ -129,7 +152,12 @@ def _column(values: Any, *, numeric: bool) -> pa.Array:  # noqa: ANN401
 
 def _in_memory(table: pa.Table, names: list[str]) -> Table:
     check_names(table.schema.names, names, "the table")
-    return Table(lambda: iter(table.select(names).to_batches(BATCH_ROWS)), table.num_rows)
+    return Table(
+        lambda: iter(table.select(names).to_batches(BATCH_ROWS)),
+        table.num_rows,
+        columns=lambda: tuple(table.schema.names),
+        alone=lambda name: _in_memory(table, [name]),
+    )
 
 
 def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
@@ -141,7 +169,14 @@ def _stream(source: Any, names: list[str]) -> Table:  # noqa: ANN401
             yield batch.select(names)
 
     with reading("the table"):
-        return Table(batches, len(source) if hasattr(source, "__len__") else None)
+        if not hasattr(source, "__len__"):
+            return Table(batches)  # perhaps it can be read once alone
+        return Table(
+            batches,
+            len(source),
+            columns=lambda: tuple(pa.RecordBatchReader.from_stream(source).schema.names),
+            alone=lambda name: _stream(source, [name]),
+        )
 
 
 # Files.
@@ -186,9 +221,30 @@ def _files(paths: list[Path], names: list[str], study: Study, form: Format) -> T
         lambda: files.batches(study),
         _rows(paths),
         readings=lambda: tuple(files.readings),
+        columns=files.columns,
         alone=lambda name: _files(paths, [name], study, form),
+        fixed=_fixed(files, study),
         files=files,
     )
+
+
+def _fixed(files: Files, study: Study) -> Fixed | None:
+    """Parquet and Arrow files hold rows in one order; a text's, out of shape, may come later."""
+    if not all(path.name.lower().endswith(ARROW) for path in files.paths):
+        return None
+
+    def without(column: str) -> Table:
+        others = replace(files, names=tuple(name for name in files.names if name != column))
+        return Table(lambda: others.batches(study))
+
+    return Fixed(without, lambda: [_stamp(path) for path in files.paths])
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What is another as soon as a file is another, or was written to."""
+    with reading(path.name):
+        state = path.stat()
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
@@ -197,9 +253,12 @@ def with_codes(table: Table, study: Study, codes: Sequence[str]) -> Table:
         return table
     _check_codes(codes, study)
     batches = table.batches
+    alone = table.alone
     return replace(
         table,
         batches=lambda: (without_codes(batch, codes) for batch in batches()),
+        alone=None if alone is None else lambda name: with_codes(alone(name), study, codes),
+        fixed=None,
         files=None,
     )
 

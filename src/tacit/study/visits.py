@@ -30,8 +30,9 @@ def default_visits(study: "Study") -> int:
     """How many visits a study has that states none: what suits rows, ε, d, holders and relation.
 
     One where no rows are planned, where they are few, where further visits are excluded, and where
-    the response is 0 or 1: log-odds are asked of one visit. On
-    public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN` and beyond.
+    the response is 0 or 1: where such answers are rare, one visit tells more of log-odds
+    (docs/families.md). On public tables (`benchmarks/visits.py`) visits win up to `MOST_HIDDEN`
+    and beyond.
     """
     if not study.planned_rows or _excludes_visits(study) or is_yes_or_no(study):
         return 1

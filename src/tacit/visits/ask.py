@@ -30,11 +30,13 @@ from tacit.visits.estimate import (
 from tacit.visits.first import (
     MOST_BOUND,
     USUAL_SPREAD,
+    Spread,
     first_question,
+    least_bound,
     spread_of,
     usual_squares,
 )
-from tacit.visits.pool import Pool, joined, shape_of, together
+from tacit.visits.pool import Pool, joined, level_of, shape_of, together
 from tacit.visits.reach import longest_mapped, residual_reach, row_reach
 from tacit.visits.sound import numbers_follow
 
@@ -92,6 +94,7 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
         offset, residual = corrected(opening, talks)
         matrix = question.matrix
         radius = question.radius
+    bound = max(residual_reach(study, visit) * residual, _whole(study, releases, opening.pool))
     return Question(
         study_hash=study.hash,
         visit=visit,
@@ -99,7 +102,7 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
         map=tuple(map(tuple, matrix.tolist())),
         offset=tuple(offset.tolist()),
         radius=radius,
-        bound=float(np.clip(residual_reach(study, visit) * residual, LEAST_BOUND, MOST_BOUND)),
+        bound=float(np.clip(bound, LEAST_BOUND, MOST_BOUND)),
     )
 
 
@@ -137,8 +140,7 @@ def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected
     doubt = 1.0
     if has_places(study):
         told[list(placed(study))] = True
-        visits = [release.visit for release in releases if release.visit is not None]
-        spread = spread_of([visit.places for visit in visits if visit.places is not None])
+        spread = _spread(releases)
         response = float(spread.sds[-1])
         doubt = spread.doubt
     return Expected(
@@ -148,6 +150,24 @@ def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected
         doubt=doubt,
         intercept=study.intercept,
     )
+
+
+def _spread(releases: Sequence[Release]) -> Spread:
+    """What places told."""
+    visits = [release.visit for release in releases if release.visit is not None]
+    return spread_of([visit.places for visit in visits if visit.places is not None])
+
+
+def _whole(study: Study, releases: Sequence[Release], pool: Pool) -> float:
+    """Smallest bound that leaves answers at the ends of the response's range whole."""
+    if has_places(study):
+        spread = _spread(releases)
+        return least_bound(float(spread.means[-1]), float(spread.sds[-1]) ** 2)
+    if not study.intercept:
+        return 0.0
+    rows = pool.rows * level_of(pool, intercept=True)
+    mean = float(np.clip(pool.moment[0] / rows, -1.0, 1.0))
+    return least_bound(mean, pool.square / rows - mean**2)
 
 
 def _response(pool: Pool) -> float:

@@ -33,6 +33,9 @@ FIRST_RESIDUAL = 1.2
 UNPLACED = 0.2
 """Usual square of a column whose place is not asked for, or not yet, in half ranges."""
 MOST_BOUND = 2.0
+TWO_ENDED = 0.7
+"""Variance of a response over the largest that its mean allows, from which it is taken to lie at
+the ends of its range: answers of 0 and 1. A bound made for the middle would cut the rarer one."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
         matrix[0, chosen] = -spread.means[:-1] / scales
         offset[0] = spread.means[-1]
     bound = residual_reach(study, 2) * FIRST_RESIDUAL * float(sds[-1])
+    bound = max(bound, least_bound(float(spread.means[-1]), float(spread.sds[-1]) ** 2))
     radius = row_reach(study) * math.sqrt(float(usual_squares(study).sum()))
     return Question(
         study_hash=study.hash,
@@ -77,6 +81,15 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
         radius=min(radius, longest_mapped(study, matrix)),
         bound=float(np.clip(bound, LEAST_BOUND, MOST_BOUND)),
     )
+
+
+def least_bound(mean: float, variance: float) -> float:
+    """Smallest bound of residuals from the mean that leaves answers at the ends of a range whole.
+
+    0 for a response that is not so. Answers that are told whole bring as much for the noise as cut
+    ones: 2 in 1 + |mean|, which is 1 at least.
+    """
+    return 1 + abs(mean) if variance >= TWO_ENDED * (1 - mean**2) else 0.0
 
 
 def usual_squares(study: Study) -> Array:

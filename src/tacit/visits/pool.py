@@ -165,6 +165,7 @@ class Straight:
     shift: float
     square: float  # mean square of shrunk residuals, as if none was cut
     rate: float
+    bend: float  # what was added to the intercept's moment
 
 
 def _straight(pool: Pool, law: Law, level: float) -> Straight:
@@ -176,14 +177,15 @@ def _straight(pool: Pool, law: Law, level: float) -> Straight:
     cut = cut_of(law.sd, pool.bound, law.shift)
     bend = pool.rows * math.sqrt(level) * (cut.rate * law.shift - cut.mean)
     moment = pool.moment.copy()
-    if law.shift:
-        moment[0] += bend
+    added = bend if law.shift else 0.0
+    moment[0] += added
     own = float(np.clip(pool.square / pool.rows / cut.square, *OWN))
     return Straight(
         pool=replace(pool, moment=moment, moment_sd=math.hypot(pool.moment_sd, BEND_DOUBT * bend)),
         shift=law.shift,
         square=own * (law.sd**2 + law.shift**2),
         rate=cut.rate,
+        bend=added,
     )
 
 
@@ -199,6 +201,9 @@ class Joined:
     pool: Pool  # X'X times the rate; r'r as cut, over the rate
     rate: float  # κ: how much of a change of the coefficients cut residuals show
     whole: float  # residual variance over that of r'r in `pool`
+    weights: Array  # (K,): of the visits' moments
+    rates: Array  # (K,): κ of each
+    bends: Array  # (K,): what was added to each one's intercept's moment
 
     def shaped(self, shape: Shape) -> Pool:
         """The pool with X'X as all holders together tell it."""
@@ -227,7 +232,8 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
         moments.append(each.pool.moment - cut.rate * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
-    rate = float(weights @ [cut.rate for cut in cuts])
+    rates = np.array([cut.rate for cut in cuts])
+    rate = float(weights @ rates)
     square, square_sd = _square(straight, apart, gram)
     last = straight[-1].shift
     own = _apart(square, last, pools[-1].bound)
@@ -242,7 +248,14 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
         moment_sd=1 / math.sqrt(total),
         square_sd=left * square_sd,
     )
-    return Joined(pool=pool, rate=rate, whole=1 / left)
+    return Joined(
+        pool=pool,
+        rate=rate,
+        whole=1 / left,
+        weights=weights,
+        rates=rates,
+        bends=np.array([each.bend for each in straight]),
+    )
 
 
 def _average(pools: Sequence[Pool]) -> Pool:

@@ -110,9 +110,10 @@ def _shape(study: Study, normal: Score, family: Family, outcome: Outcome) -> lis
     moved[0] = False
     if not moved.any():
         return []
-    names = [repr(name) for name in np.array(study.columns)[moved][:MOST_NAMED]]
-    if moved.sum() > MOST_NAMED:
-        names.append(f"{moved.sum() - MOST_NAMED} more columns")
+    chosen = [name for name, is_moved in zip(study.columns, moved, strict=True) if is_moved]
+    names = [repr(name) for name in chosen[:MOST_NAMED]]
+    if len(chosen) > MOST_NAMED:
+        names.append(f"{len(chosen) - MOST_NAMED} more columns")
     most = 100 * float(np.max(apart[moved] / np.maximum(np.abs(beta[moved]), 1e-12)))
     listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
     return [SHAPE.format(names=listed, moved=min(most, 100.0))]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,20 @@ from tacit.analyst.families.cautions import cautions
 from tacit.analyst.families.law import law_of
 from tacit.analyst.families.links import Link, link_named
 from tacit.analyst.families.score import Score
+from tacit.analyst.families.visited import VisitedScore
 from tacit.analyst.posterior.family import Family
-from tacit.analyst.posterior.laws import Outcome
+from tacit.analyst.posterior.laws import Mixture, Outcome
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.prior import Prior
+from tacit.analyst.visited import Frame
 from tacit.errors import MethodError
 from tacit.study import Study
 
 Array = NDArray[np.float64]
 Infer = Callable[[Evidence, Prior], Outcome]
 
+ROUNDS = 2
+"""Times that coefficients and the first answer are found from each other."""
 SHARES = (1.0, 2.0, 4.0)
 """What slopes are expected to explain, of what they can (`Score.explainable`), equally likely."""
 
@@ -37,12 +42,19 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: a model, the study that releases are of, their evidence, and a prior."""
+    """What is asked: a model, the study that releases are of, their evidence, and a prior.
+
+    Of several visits, `visits` is the frame of all columns of the study, of which `places` are the
+    model's.
+    """
 
     study: Study
     agreed: Study
     evidence: Evidence
     prior: Prior
+    visits: Frame | None = None
+    places: tuple[int, ...] = ()
+    from_first: bool = False  # whether `prior` is what visits answered first
 
 
 def fit_family(
@@ -60,6 +72,8 @@ def fit_family(
             'set release.count to "noisy" or "public" in the study, and publish anew'
         )
     try:
+        if asked.visits is not None:
+            return _visited(link, asked, asked.visits, first, infer)
         return _fitted(link, asked, first, infer)
     except np.linalg.LinAlgError:
         raise MethodError(
@@ -100,6 +114,36 @@ def _fitted(
             cautions(asked.study, score, family, outcome, normal=normal, rows=pooled.rows)
         ),
     )
+
+
+def _visited(link: Link, asked: Question, visits: Frame, first: Infer, infer: Infer) -> Fitted:
+    """The same of several visits, whose moments are those of cut residuals."""
+    evidence = asked.evidence
+    frame = evidence.frame
+    if frame is None or evidence.counts is None:  # pragma: no cover - visits have both
+        raise AssertionError
+    score = partial(VisitedScore.over, asked.agreed, link, visits, frame, list(asked.places))
+    prior = asked.prior
+    known = score()
+    for _ in range(ROUNDS):
+        pilot = first(evidence, prior)
+        guess = known.family(frame.outcome(pilot))
+        beta = guess.coefficients(frame.outcome(pilot).mean())
+        if asked.from_first:
+            prior = known.prior(asked.prior, beta)
+    rows = float(np.sum(np.maximum(evidence.counts, 1.0)))
+    unshrunk = pilot.unshrunk if isinstance(pilot, Mixture) else 1.0
+    error_map = known.mapped_errors(
+        beta,
+        1.0 if link.binary else guess.dispersion,
+        pilot.residual_variance() / unshrunk,
+    )
+    unlike = replace(evidence, error_maps=np.tile(error_map, (evidence.holders, 1, 1)))
+    outcome = infer(unlike, prior)
+    line = frame.outcome(outcome)
+    family = known.family(line)
+    told = cautions(asked.study, known, family, line, normal=score(normal=True), rows=rows)
+    return Fitted(outcome=outcome, evidence=unlike, family=family, cautions=tuple(told))
 
 
 def score_of(study: Study, link: Link, gram: Array) -> Score:

@@ -126,6 +126,22 @@ class FamilyFacts(Record):
     dispersion: float
 
 
+class ReadingsFacts(Record):
+    """How visits were read, which a family asks for."""
+
+    starts: Matrix
+    bounds: Vector
+    weights: Vector
+    rates: Vector
+    bends: Vector
+    radius: float
+    first_map: Matrix
+    first_start: Vector
+    first_bound: float
+    first_radius: float
+    first_rate: float
+
+
 class FrameFacts(Record):
     """What the columns of a study's later visits say of the study's own."""
 
@@ -139,6 +155,7 @@ class FrameFacts(Record):
     gram_sd: float
     whole: float
     rate: float
+    readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 
 class SourceFacts(Record):

@@ -9,11 +9,21 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.source import Source
 from tacit.analyst.prior import Prior
+from tacit.analyst.readings import Readings
 from tacit.analyst.visited import Frame
 
-AXES = {"grams": 3, "moments": 2, "covariance": 2, "feature_scale": 2, "map": 2, "gram": 2}
+TWO_AXES = (
+    "moments",
+    "covariance",
+    "feature_scale",
+    "map",
+    "gram",
+    "starts",
+    "first_map",
+)
+AXES = {"grams": 3} | dict.fromkeys(TWO_AXES, 2)
 """Axes of arrays that have more than one."""
-VISITED = ("column_sd", "frame", "widths", "shares")
+VISITED = ("column_sd", "frame", "readings", "widths", "shares")
 """Fields of evidence and prior that only visits and families fill: a source has them empty."""
 
 
@@ -26,18 +36,17 @@ def source_facts(source: Source) -> dict[str, Any]:
         "holders": source.holders,
         "settings": _plain(source.settings),
     }
-    if source.evidence.frame is not None:
-        facts["frame"] = _plain(source.evidence.frame)
+    frame = source.evidence.frame
+    if frame is not None:
+        facts["frame"] = _plain(frame)
+        if frame.readings is not None:
+            facts["frame"]["readings"] = _plain(frame.readings)
     return facts
 
 
 def source_from(facts: dict[str, Any], d: int) -> Source:
     """A source from plain values; ValueError where arrays do not go together."""
-    frame = Frame(**_filled(Frame, facts["frame"])) if facts.get("frame") else None
-    if frame is not None and {frame.map.shape, frame.covariance.shape, frame.gram.shape} != {
-        (d, d)
-    }:
-        raise ValueError("the source's frame does not fit the study")
+    frame = _frame(facts["frame"], d) if facts.get("frame") else None
     evidence = replace(Evidence(**_filled(Evidence, facts["evidence"])), frame=frame)
     prior = Prior(**_filled(Prior, facts["prior"]))
     shapes = {array.shape[1:] for array in (evidence.grams, prior.covariance[None])}
@@ -52,7 +61,21 @@ def source_from(facts: dict[str, Any], d: int) -> Source:
     )
 
 
-def _plain(record: Evidence | Prior | Settings | Frame) -> dict[str, Any]:
+def _frame(facts: dict[str, Any], d: int) -> Frame:
+    """A frame from plain values."""
+    rest = facts | {"readings": None}
+    frame = Frame(**_filled(Frame, rest))
+    if {frame.map.shape, frame.covariance.shape, frame.gram.shape} != {(d, d)}:
+        raise ValueError("the source's frame does not fit the study")
+    if not facts.get("readings"):
+        return frame
+    readings = Readings(**_filled(Readings, facts["readings"]))
+    if not readings.suit(d):
+        raise ValueError("the source's readings do not fit the study")
+    return replace(frame, readings=readings)
+
+
+def _plain(record: Evidence | Prior | Settings | Frame | Readings) -> dict[str, Any]:
     return {
         field.name: value.tolist() if isinstance(value, np.ndarray) else value
         for field in fields(record)
@@ -61,7 +84,7 @@ def _plain(record: Evidence | Prior | Settings | Frame) -> dict[str, Any]:
 
 
 def _filled(
-    kind: type[Evidence] | type[Prior] | type[Frame], facts: dict[str, Any]
+    kind: type[Evidence] | type[Prior] | type[Frame] | type[Readings], facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Fields of a record: lists become arrays with as many axes as they must have."""
     filled = {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.holder.division import Division, refuse_missing_person
 from tacit.holder.encode import BLOCK_ROWS, Encoder
-from tacit.holder.persons import Scrambler
+from tacit.holder.scrambler import Scrambler
 from tacit.holder.statistics import Statistics, gram_of, statistics_of
 from tacit.rows.arrow import ids_of
 from tacit.study import Study

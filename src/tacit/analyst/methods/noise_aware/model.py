@@ -20,13 +20,19 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import Grams, GramTotal, grams
 from tacit.analyst.methods.noise_aware import wide
 from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
-from tacit.analyst.methods.noise_aware.sums import WIDE, Sides, Sums, inverse_of, sums_of
+from tacit.analyst.methods.noise_aware.sums import (
+    WIDE,
+    Sides,
+    Sums,
+    forward,
+    inverse_of,
+    sums_of,
+)
 from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.prior import Prior
 
@@ -173,7 +179,7 @@ class Model:
         normal = sums.normal
         precision = normal[:-1, :-1] + self.prior_precision()
         factor = np.linalg.cholesky(precision).astype(float)
-        half = solve_triangular(factor, normal[:-1, -1], lower=True, check_finite=False)
+        half = forward(factor, normal[:-1, -1])
         covariance = inverse_of(precision, factor)
         mean = covariance @ normal[:-1, -1]
         determinant = sums.log_determinant + np.log(np.diag(factor)).sum()

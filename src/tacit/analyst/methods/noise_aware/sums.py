@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotri
 
 Array = NDArray[np.float64]
@@ -80,3 +81,11 @@ def inverse_of(precision: Array, factor: Array) -> Array:
     if len(precision) < WIDE:
         return np.linalg.inv(precision).astype(float)
     return symmetric(dpotri(factor, lower=1)[0])
+
+
+def forward(factor: Array, vector: Array) -> Array:
+    """L⁻¹v."""
+    if len(factor) < WIDE:
+        return np.linalg.solve(factor, vector).astype(float)
+    solved: Array = solve_triangular(factor, vector, lower=True, check_finite=False)
+    return solved
