@@ -22,7 +22,7 @@ from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import check_questions, opening_of
+from tacit.visits.ask import Opening, check_questions, opening_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -30,6 +30,10 @@ Array = NDArray[np.float64]
 
 LEAST_NOISE = 1e-3
 """Smallest share of a first answer's variance that is taken for noise."""
+FEWEST = 3
+"""Holders from which their scatter is looked at."""
+SCATTER = 4.0
+"""Standard deviations of a variance from which holders' first answers differ by more than noise."""
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
@@ -195,7 +199,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        covariance=turn @ opening.stretch.covariance @ turn.T,
+        covariance=turn @ (opening.stretch.covariance + _scatter(opening, talks)) @ turn.T,
         shared=shared,
         later=later,
         gram=rate * shape.gram,
@@ -219,6 +223,27 @@ def _shape(
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
     return shape_of(pools, apart, known, intercept=intercept)
+
+
+def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+    """Variance of the first answer by what holders differ in, along its axes.
+
+    The first answer is that of all holders' rows together: where one lies elsewhere it is no
+    narrow prior of what holders have in common. Scatter that noise explains counts for nothing.
+    """
+    pools = [Pool.of(talk[0]) for talk in talks]
+    none = np.zeros((len(opening.theta), len(opening.theta)))
+    if len(pools) < FEWEST:
+        return none
+    rows = np.array([pool.rows for pool in pools])
+    slopes = np.array([pool.moment - pool.gram @ opening.answer.theta for pool in pools])
+    apart = slopes / rows[:, None] @ opening.stretch.map
+    noise = np.array([pool.moment_sd**2 for pool in pools]) / rows**2
+    lengths = np.sum(opening.stretch.map**2, axis=0)
+    ratio = np.var(apart, axis=0, ddof=1) / (lengths * np.mean(noise))
+    clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
+    scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
+    return scatter
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
