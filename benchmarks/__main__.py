@@ -2,8 +2,8 @@
 
     python benchmarks [--quick] [--check] [--data DIR] [NAME ...]
 
-`accuracy`, `families_table`, `league`, `real_holders` and `real_tables` need the UCI files in DIR,
-and are left out without it.
+`accuracy`, `families_table`, `league`, `real_holders`, `real_tables` and `visits` need the UCI
+files in DIR, and are left out without it.
 With --quick nothing is kept.
 """
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 NAMES = sorted(
     path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "mutations", "__main__"}
 )
-NEEDS_DATA = {"accuracy", "families_table", "league", "real_holders", "real_tables"}
+NEEDS_DATA = {"accuracy", "families_table", "league", "real_holders", "real_tables", "visits"}
 VARIANTS: dict[str, dict[str, list[str]]] = {
     "coverage": {"": [], "-add-remove": ["--relation", "add-remove"]},
     "mixing": {"": [], "-nuts": ["--nuts"]},

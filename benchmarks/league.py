@@ -14,6 +14,9 @@ one. `hindsight`: the best of a grid, chosen on the very rows it is judged by, f
 Ours is Tacit with ten visits, as a federation has, where the study's rule chooses several, and with
 one where it does not.
 
+`mean alone`: R² of a flat line at the mean response, made private with the whole budget: what is
+left where slopes tell nothing.
+
 Bars (--check): first, or within .01 of R² of first, among fixed methods in 90 % of cells; never
 below −0.02; of the gap between one visit and least squares, mean over the tables of DIR/real, 75 %
 closed at ε = 1 and half at ε = 0.3 and 3 by one holder, half at ε = 1 by ten; a secure sum of ten
@@ -27,21 +30,15 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from competitors import Competitor, entered, ours
-from competitors.holders import Array, Budget, Holders, Line
+from competitors.holders import Budget, Holders
+from competitors.table import FILES, Table, available, table_of
 from frame import Bench
-from real_tables import independent, load
-
-# The experiments lie beside this folder, outside the package.
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from experiments.model.data import FILES, available, prepared
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DELTA = 1e-6
@@ -73,62 +70,6 @@ CLOSED = {("1", 0.3): 0.5, ("1", 1.0): 0.75, ("1", 3.0): 0.5, ("10", 1.0): 0.5}
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table, split once."""
-
-    name: str
-    design: Array
-    y: Array
-
-    @cached_property
-    def parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to fit on, and the fifth held out."""
-        order = np.random.default_rng(2026).permutation(len(self.y))
-        cut = len(order) // 5
-        return order[cut:], order[:cut]
-
-    def holders(self, setting: str) -> Holders:
-        """The rows to fit on, dealt out."""
-        count = int(setting.removesuffix("-sum"))
-        dealt = np.array_split(self.parts[0], count)
-        return Holders(
-            designs=tuple(self.design[rows] for rows in dealt),
-            responses=tuple(self.y[rows] for rows in dealt),
-            secure_sum=setting.endswith("sum"),
-        )
-
-    def score(self, line: Line | None) -> float:
-        """R² on the rows held out; without a line, of the middle of the range."""
-        test = self.parts[1]
-        y = self.y[test]
-        predicted = np.zeros(len(y)) if line is None else line.predict(self.design[test])
-        return 1 - float(np.mean((y - predicted) ** 2) / y.var())
-
-    @cached_property
-    def least_squares(self) -> float:
-        """R² without privacy."""
-        train = self.parts[0]
-        theta = np.linalg.lstsq(self.design[train], self.y[train], rcond=None)[0]
-        return self.score(Line(theta))
-
-
-@lru_cache(maxsize=4)
-def table_of(folder: Path, name: str) -> Table:
-    """A table of DIR/real, or one of the paper's."""
-    if name in FILES:
-        x, y = prepared(folder, name)
-        rows = np.column_stack([x, y])
-        low = rows.min(axis=0)
-        rows = 2 * (rows - low) / (rows.max(axis=0) - low) - 1
-        x = rows[:, :-1]
-        x = x[:, independent(x)]
-        return Table(name, np.column_stack([np.ones(len(x)), x]), rows[:, -1])
-    [path] = [path for path in (folder / "real").iterdir() if path.name.split(".")[0] == name]
-    population = load(path)
-    return Table(name, population.design, population.y)
-
-
-@dataclass(frozen=True)
 class Cell:
     """One table, setting and ε."""
 
@@ -146,6 +87,7 @@ class Outcome:
 
     cell: Cell
     least_squares: float
+    mean_alone: float
     fixed: dict[str, float] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -180,7 +122,7 @@ def measure(cell: Cell) -> Outcome:
     table = table_of(cell.folder, cell.table)
     holders = table.holders(cell.setting)
     budget = Budget(cell.epsilon, DELTA)
-    outcome = Outcome(cell, table.least_squares)
+    outcome = Outcome(cell, table.least_squares, table.mean_alone(holders, budget))
     for entry in (*OURS, *entered()):
         if not entry.enters(holders):
             continue
@@ -253,6 +195,18 @@ def report_losses(bench: Bench, outcomes: list[Outcome]) -> None:
     worst = min(outcome.worst[JUDGED] for outcome in outcomes)
     bench.say(f"ours: lowest median R² {lowest:.3f}, lowest of all single runs {worst:.3f}")
     bench.bar(f"never below R² = {LEAST_R2}: lowest {lowest:.3f}", met=lowest >= LEAST_R2)
+
+
+def report_lowest(bench: Bench, outcomes: list[Outcome]) -> None:
+    """Cells in which the mean alone, made private, is below the least R² that is asked for."""
+    columns = {"table": "<14", "holders": "<8", "ε": "g", "mean alone": ".3f", "ours": ".3f"}
+    table = bench.table("lowest", columns | {"one visit": ".3f", "best other": ".3f"})
+    for one in sorted(outcomes, key=lambda one: one.ours):
+        if min(one.ours, one.mean_alone) >= LEAST_R2:
+            continue
+        cell = one.cell
+        figures = (one.mean_alone, one.ours, one.fixed[ONE_VISIT.name], one.best_other()[1])
+        table.row(cell.table, cell.setting, cell.epsilon, *figures)
 
 
 def report_league(bench: Bench, outcomes: list[Outcome]) -> None:
@@ -394,6 +348,7 @@ def main() -> None:
     cells = cells_of(options.data, runs, quick=options.quick)
     outcomes = outcomes_of(cells, options.processes)
     report_losses(bench, outcomes)
+    report_lowest(bench, outcomes)
     report_league(bench, outcomes)
     report_hindsight(bench, outcomes)
     report_gap(bench, outcomes)

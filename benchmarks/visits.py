@@ -10,9 +10,13 @@ Gap: what visits gain over one visit, over what least squares gains over one vis
 Bars (--check): one holder closes 75 % of the gap at ε = 1 and half of it at ε = 0.3 and 3, ten
 separate holders half of it at ε = 1; no table loses over .01 of R² against one visit.
 
-    python benchmarks/visits.py --data DIR [--runs 7] [--visits 10] [--quick] [--check]
+    python benchmarks/visits.py --data DIR [--runs 7] [--visits 10] [--processes N] [--quick]
+                                [--check]
 """
 
+import os
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +48,7 @@ def estimate(study: Study, parts: list[np.ndarray], rng: np.random.Generator) ->
 
 
 def one_run(
-    population: Population, holders: int, epsilon: float, visits: int, seed: int
+    visits: int, population: Population, holders: int, epsilon: float, seed: int
 ) -> list[float]:
     """R² of least squares, of one visit and of several."""
     rng = np.random.default_rng([seed, holders, round(10 * epsilon)])
@@ -70,6 +74,7 @@ def main() -> None:
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
     bench.option("--runs", type=int, default=7)
     bench.option("--visits", type=int, default=10)
+    bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()
     folder = options.data / "real" if (options.data / "real").is_dir() else options.data
     paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))
@@ -82,12 +87,15 @@ def main() -> None:
         del cells[10, 1.0]
     columns = {"table": "<14", "J": "d", "ε": "g", "least squares": ".3f", "one visit": ".3f"}
     table = bench.table("visits", columns | {"visits": ".3f", "gap closed": ".0f%"})
-    for (holders, epsilon), bar in cells.items():
-        medians = []
-        for each in populations:
-            drawn = [one_run(each, holders, epsilon, options.visits, s) for s in range(runs)]
-            medians.append(np.median(drawn, axis=0))
-            table.row(each.name, holders, epsilon, *map(float, medians[-1]), None)
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
+    jobs = [(each, *cell, seed) for cell in cells for each in populations for seed in range(runs)]
+    with get_context("spawn").Pool(options.processes) as pool:
+        drawn = pool.starmap(partial(one_run, options.visits), jobs, chunksize=1)
+    scores = np.reshape(drawn, (len(cells), len(populations), runs, 3))
+    for ((holders, epsilon), bar), by_table in zip(cells.items(), scores, strict=True):
+        medians = np.median(by_table, axis=1)
+        for each, row in zip(populations, medians, strict=True):
+            table.row(each.name, holders, epsilon, *map(float, row), None)
         least, one, several = np.mean(medians, axis=0)
         closed = float((several - one) / (least - one))
         table.row("mean", holders, epsilon, float(least), float(one), float(several), closed)

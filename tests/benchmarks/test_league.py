@@ -1,6 +1,7 @@
 """The league's own arithmetic, and one cell of it from a made table.
 
-Covers `benchmarks/league.py` and `benchmarks/competitors/ours.py`.
+Covers `benchmarks/league.py`, `benchmarks/competitors/table.py` and
+`benchmarks/competitors/ours.py`.
 """
 
 from pathlib import Path
@@ -34,6 +35,7 @@ def outcome(league, fixed, *, least_squares=0.9, epsilon=1.0, table="a", setting
     return league.Outcome(
         cell,
         least_squares,
+        mean_alone=-0.5,
         fixed=fixed,
         worst=fixed,
         seconds=dict.fromkeys(fixed, 0.1),
@@ -71,6 +73,27 @@ def test_an_r_squared_below_zero_is_a_bar_missed(league, monkeypatch):
     assert [bar["met"] for bar in bench.bars] == [True, False]
 
 
+def test_cells_whose_mean_alone_is_too_noisy_are_listed(league, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["league.py"])
+    bench = league.Bench("", quick="")
+    fixed = {league.JUDGED: 0.3, league.ONE_VISIT.name: -0.4, "b": 0.1}
+    league.report_lowest(bench, [outcome(league, fixed)])
+    assert bench.tables["lowest"].rows == [
+        ["a", "1", "1", "-0.500", "0.300", "-0.400", "0.100"],
+    ]
+
+
+def test_the_mean_alone_has_the_noise_of_every_holder(league, folder):
+    """Where noise decides, a flat line is off by 0.67 of its sd in the median."""
+    table = league.table_of(folder, "made")
+    budget = league.Budget(0.02, 1e-6)
+    apart = table.mean_alone(table.holders("10"), budget)
+    summed = table.mean_alone(table.holders("10-sum"), budget)
+    sd = 2 / budget.mu / 480
+    assert apart < summed < 0
+    assert -summed == pytest.approx((0.67 * sd) ** 2 / table.y.var(), rel=0.5)
+
+
 @pytest.mark.parametrize("setting", ["1", "10", "10-sum"])
 def test_a_cell_is_measured(league, folder, setting):
     cell = league.Cell(folder, "made", setting, 10.0, 1, hindsight=False)
@@ -100,7 +123,7 @@ def test_hindsight_takes_the_best_of_the_grid(league, folder):
 
     def fit(rng, holders, budget, settings):
         del rng, holders, budget
-        return league.Line(np.array([settings, 0.0, 0.0]))
+        return league.ours.Line(np.array([settings, 0.0, 0.0]))
 
     best = table.design[table.parts[1]][:, 0] @ table.y[table.parts[1]] / len(table.parts[1])
     entry = league.Competitor("toy", fit, 0.0, (-1.0, float(best), 1.0))

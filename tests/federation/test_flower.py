@@ -27,6 +27,8 @@ PROMISED = {"flwr.app", "flwr.clientapp", "flwr.serverapp"}
 COMMANDS = ("flwr", "flower-superlink", "flower-supernode")
 PARTS = {
     "flwr.supernode.start_client_internal": ("time",),
+    "flwr.supernode.fleet_http_connection": ("HEARTBEAT_DEFAULT_INTERVAL",),
+    "flwr.supercore.heartbeat": ("HEARTBEAT_DEFAULT_INTERVAL",),
     "flwr.superlink.routers.fleet.node_auth": (
         "SYSTEM_TIME_TOLERANCE",
         "TIMESTAMP_TOLERANCE",

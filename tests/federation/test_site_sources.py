@@ -12,6 +12,7 @@ from sites import STUDY, charges, make_site, table
 
 from tacit.errors import PolicyError
 from tacit.federation.client.answer import answer
+from tacit.federation.client.lean import stay_small
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.sources import source_trouble
 from tacit.federation.wire import Reason
@@ -77,6 +78,7 @@ def test_postgresql_with_a_password_outside_the_policy(tmp_path):
 
 @pytest.mark.slow
 def test_a_spark_table(tmp_path):
+    stay_small()
     name = f"parquet.`{tmp_path}/rows.parquet`"
     policy = make_site(tmp_path, data=[f"spark:{name}"], spark_master="local[1]", least_rows=400)
     assert_publishes(policy)

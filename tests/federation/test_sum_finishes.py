@@ -33,6 +33,7 @@ class Outage(LocalGrid):
         self._round = round_
         self._back_after = back_after
         self._begun = None
+        self.asked = set()
 
     def _is_gone(self, node):
         if node not in LOST or self._begun is None:
@@ -44,10 +45,12 @@ class Outage(LocalGrid):
         return [node for node in super().get_node_ids() if not self._is_gone(node)]
 
     def push_messages(self, messages):
-        for message in messages:
-            if message.content["step"]["round"] == self._round and self._begun is None:
-                self._begun = time.monotonic()
         messages = list(messages)
+        for message in messages:
+            name = message.content["step"]["round"]
+            self.asked.add((message.metadata.dst_node_id, name))
+            if name == self._round and self._begun is None:
+                self._begun = time.monotonic()
         kept = [message for message in messages if not self._is_gone(message.metadata.dst_node_id)]
         return super().push_messages(kept)
 
@@ -65,6 +68,13 @@ def test_without_two_of_five_there_is_a_sum_where_three_are_enough(sites, round_
     early = round_ in {"keys", "shares", "masked"}
     assert release.survivors == (3 if early else 5)
     assert paid(sites) == ({"ash", "cedar", "fir"} if early else set(NAMES))
+
+
+def test_who_did_not_agree_is_not_waited_for_again(sites):
+    """It could not unmask: rounds come one after the other."""
+    grid = Outage(sites, "agree", back_after=2 * SILENCE)
+    Sum(grid, Sitting(summing(sites, least=3, colluding=0)), PATIENCE).run()
+    assert {node for node, name in grid.asked if name == "unmask"} == {1, 3, 5}
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
@@ -154,10 +164,12 @@ def test_who_dies_between_charge_and_sending_stays_charged_for_that_session(
     assert [len(charges(path)) for path in sites.values()] == [2] * 5
 
 
-def test_who_dies_at_its_charge_and_is_back_in_time_finishes_the_same_charge(sites, monkeypatch):
+@pytest.mark.parametrize("step", ["at_charge", "after_record"])
+def test_who_dies_after_its_charge_and_is_back_in_time_pays_no_more(sites, monkeypatch, step):
+    """It finishes the charge, or sends the vector that it had recorded."""
     study = summing(sites, least=3, colluding=0)
     patient = Patience(deadline=60.0, poll=0.1, pause=0.01, silence=30.0)
-    grid, masked = lost("birch", sites, monkeypatch, "at_charge")
+    grid, masked = lost("birch", sites, monkeypatch, step)
     dropping = grid._on_reply
 
     def once(node, reply):

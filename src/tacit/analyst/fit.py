@@ -15,7 +15,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Question, fit_family
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
-from tacit.analyst.methods.method import Method, Outcome, Settings
+from tacit.analyst.methods.method import Method, Mixture, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.posterior.source import (
@@ -120,12 +120,19 @@ def _posterior(
     stated = prior_of_columns(source.prior, kept.places)
     settings = source.settings
     frame = evidence.frame
+    if frame is not None and source.family is not None:  # which knows what bounds leave of answers
+        frame = replace(frame, misfit=0.0)
+        evidence = replace(evidence, frame=frame)
     prior = stated if frame is None else frame.prior(stated)
     infer = partial(_outcome, method, settings=settings)
     family = None
     own: tuple[str, ...] = ()
     if source.family is None:
         outcome = infer(evidence, prior, holders=source.holders)
+        if frame is not None and isinstance(outcome, Mixture) and outcome.differing is not None:
+            spread = outcome.weights @ outcome.differing.spreads**2
+            prior = frame.prior(stated, frame.between(spread, evidence))
+            outcome = infer(evidence, prior, holders=source.holders)
     else:
         _check_family(source.family, method, source.holders)
         fitted = fit_family(

@@ -7,6 +7,7 @@ which has other columns and other shrunk rows, is the prior of b, widened by the
 it shares with the rest.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
+from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
@@ -37,6 +39,14 @@ SCATTER = 4.0
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
+CUT = 0.2
+"""How far the line is off where residuals are cut, over what is cut off, on public tables."""
+LONG = 0.06
+"""How far it is off, over σ, where rows longer than usual are shrunk."""
+UNEQUAL = 0.3
+"""By how much residuals that spread unevenly raise the variance of rows' own error."""
+SURELY = 2.0
+"""Standard deviations of its noise at which half of what rows hold along a direction counts."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +63,28 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
+    misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
     readings: Readings | None = None  # how visits were read; None of files from before
 
-    def prior(self, prior: Prior) -> Prior:
-        """A prior of θ as one of b; the default one is the first answer's instead."""
+    def between(self, spread: Array, evidence: Evidence) -> Array:
+        """Covariance that holders' differences give an answer of all rows, in mapped columns.
+
+        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
+        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
+        """
+        inverse = np.linalg.inv(self.map)
+        differences = (inverse * spread) @ inverse.T
+        rows = evidence.holders if evidence.counts is None else evidence.counts.sum()
+        total = np.linalg.inv(rows * self.gram)
+        summed = np.sum(evidence.grams @ differences @ evidence.grams, axis=0)
+        between: Array = total @ summed @ total
+        return (between + between.T) / 2
+
+    def prior(self, prior: Prior, between: Array | None = None) -> Prior:
+        """A prior of θ as one of b; the default one is the first answer's instead.
+
+        `between` is what holders' differences give the first answer and corrections alike.
+        """
         inverse = np.linalg.inv(self.map)
         features = self.map.T @ prior.feature_scale @ self.map
         if prior.by_spread:
@@ -64,7 +92,7 @@ class Frame:
             return replace(
                 prior,
                 mean=mean,
-                covariance=self.doubt,
+                covariance=self.doubt(between),
                 by_spread=False,
                 widths=DOUBTS,
                 feature_scale=features,
@@ -78,20 +106,36 @@ class Frame:
         )
 
     @property
-    def doubt(self) -> Array:
+    def sure(self) -> Array:
+        """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
+
+        A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in
+        its own noise: where rows may as well hold nothing, a step that is taken at its word would
+        seem to be well known.
+        """
+        values, vectors = np.linalg.eigh(self.gram)
+        told = values**3 / (values**2 + (SURELY * self.gram_sd) ** 2)
+        sure: Array = (vectors * told) @ vectors.T
+        return sure
+
+    def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
 
-        Along an axis let s be the sampling variance, which both share, c₁ and c₂ the noise's in the
-        first answer and in the corrections. Both together tell 1/(s + c₁c₂/(c₁ + c₂)), the
-        corrections alone 1/(s + c₂): the prior's precision is the difference. Where noise decides
-        it is 1/c₁; where sampling does, it is nothing.
+        Let S be the covariance that both share, of sampling and of holders that differ, C₁ and C₂
+        the noise's in the first answer and in the corrections. Both together tell
+        (S + (C₁⁻¹ + C₂⁻¹)⁻¹)⁻¹, the corrections alone (S + C₂)⁻¹: the prior's precision is the
+        difference. Where noise decides it is C₁⁻¹; where the rest does, it is nothing.
         """
         values, vectors = np.linalg.eigh(self.covariance)
         first = np.maximum(values - self.shared, LEAST_NOISE * values)
-        both = self.shared + first * self.later / (first + self.later)
-        told = 1 / both - 1 / (self.shared + self.later)
-        precision = np.clip(told, LEAST_NOISE / values, 1 / values)
-        doubt: Array = (vectors / precision) @ vectors.T
+        both = (vectors * (self.shared + first * self.later / (first + self.later))) @ vectors.T
+        alone = (self.shared + self.later) * np.eye(len(values))
+        apart = np.zeros_like(alone) if between is None else between
+        told = np.linalg.inv(both + apart) - np.linalg.inv(alone + apart)
+        root = vectors * np.sqrt(values)
+        shares, axes = np.linalg.eigh(root.T @ told @ root)
+        wide = root @ axes
+        doubt: Array = (wide / np.clip(shares, LEAST_NOISE, 1.0)) @ wide.T
         return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
@@ -103,7 +147,7 @@ class Frame:
                 noise_variance=self.whole * outcome.noise_variance,
             )
         if isinstance(outcome, Student):
-            scale = None if outcome.scale is None else self._spread(outcome.scale)
+            scale = None if outcome.scale is None else self._widened(outcome.scale)
             return replace(
                 outcome,
                 location=self._moved(outcome.location),
@@ -113,7 +157,7 @@ class Frame:
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
-            covariances=self._spread(outcome.covariances),
+            covariances=self._widened(outcome.covariances),
             noise_variances=self.whole * outcome.noise_variances,
             unshrunk=self.whole * outcome.unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
@@ -160,6 +204,10 @@ class Frame:
         moved: Array = self.start + locations @ self.map.T
         return moved
 
+    def _widened(self, covariance: Array) -> Array:
+        """What is not known of b, were the relation straight, as what is not of the best line."""
+        return self._spread(covariance + self.misfit * np.linalg.inv(self.sure))
+
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
         return spread
@@ -179,12 +227,13 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             "question of them (`tacit next`), and fit what holders answer to it"
         )
     whole_talk = next(talk for talk in talks if len(talk) == latest)
-    start = whole_talk[-1].question.start
-    matrix = whole_talk[-1].question.matrix
+    last = whole_talk[-1].question
+    start = last.start
+    matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
-    shape = _shape(talks, latest, known, inverse, intercept=study.intercept)
+    shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
         answers = talk[1:]
@@ -206,23 +255,45 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
+        misfit=rate * misfit_of(shape, last, float(rows.sum())),
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     evidence = _evidence(study, [each.pool for each in visits], frame)
-    must_be_finite(frame.map, frame.start, frame.first, frame.doubt, frame.whole)
+    must_be_finite(frame.map, frame.start, frame.first, frame.whole)
+    must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
 
 
 def _shape(
-    talks: Sequence[Sequence[Answer]], latest: int, known: Known, inverse: Array, *, intercept: bool
+    talks: Sequence[Sequence[Answer]], opening: Opening, known: Known, inverse: Array
 ) -> Shape:
     """What all holders' corrections say together, those of each visit added up."""
+    latest = max(len(talk) for talk in talks)
     rounds = [[talk[k] for talk in talks if len(talk) > k] for k in range(1, latest)]
     start = rounds[-1][0].question.start
     pools = [together([Pool.of(answer) for answer in answers]) for answers in rounds]
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
-    return shape_of(pools, apart, known, intercept=intercept)
+    expected = opening.answer.residual
+    return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
+
+
+def misfit_of(shape: Shape, question: Question, rows: float) -> float:
+    r"""Variance, along an axis of shrunk rows, of the best line about the one that visits tell.
+
+    Where the relation is straight and residuals spread evenly there is none. Else cut residuals and
+    shrunk rows tell of another line, and rows' own error is another than σ²/n. With t the bound
+    and ρ the radius over what is usual, the line is off by about `CUT`·σ times the root mean square
+    of what a bound of t takes off a normal residual, and by `LONG`·σ/ρ².
+    """
+    sd = shape.residual
+    bound = question.bound / sd
+    beyond = math.erfc(bound / math.sqrt(2)) / 2
+    height = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    taken = 2 * ((1 + bound**2) * beyond - bound * height)
+    usual = float(np.trace(shape.gram)) / shape.level
+    long = usual / question.radius**2
+    return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
 
 
 def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:

@@ -23,6 +23,9 @@ def serve(
 
     Example: `tacit federate serve /etc/tacit/holder.toml --secret /etc/tacit/secret`
     """
+    from tacit.federation.client.lean import stay_small
+
+    stay_small()
     from tacit.federation.client.app import app as client
     from tacit.federation.client.policy import Policy
     from tacit.federation.client.serve import Runtime

@@ -268,6 +268,14 @@ Flower's own rests three seconds, and a study waits for the slowest of its sites
 _GROWTH = 1.1
 
 
+PULSE = 12
+"""Seconds within which a SuperNode says that it lives; the server misses it after twice as long.
+
+Flower's own says so within thirty, and one that was killed is turned away for a minute, since the
+server believes that it is still there.
+"""
+
+
 class _Clock:
     """In the place of the module `time`, of which Flower's loop uses nothing but `sleep`."""
 
@@ -285,10 +293,13 @@ class _Clock:
 
 
 def start_supernode(arguments: list[str]) -> None:
-    """Run a SuperNode in this process, until it is stopped; it looks for messages at our pace."""
-    from flwr.supernode import start_client_internal
+    """Run a SuperNode in this process, until it is stopped; messages and pulse are at our pace."""
+    from flwr.supercore import heartbeat
+    from flwr.supernode import fleet_http_connection, start_client_internal
     from flwr.supernode.cli import flower_supernode
 
     _replace(start_client_internal, "time", _Clock())
+    for module in (heartbeat, fleet_http_connection):
+        _replace(module, "HEARTBEAT_DEFAULT_INTERVAL", PULSE)
     sys.argv = ["flower-supernode", *arguments]
     flower_supernode()

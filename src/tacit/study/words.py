@@ -139,7 +139,7 @@ def _why_visits(study: Study) -> str:
             "(for a stream state visits = 1)"
         )
     if share > MOST_HIDDEN:
-        return f"{rule}, above {MOST_HIDDEN:g}, where more visits tell no more"
+        return f"{rule}, above {MOST_HIDDEN:g}, and up to there more visits were tried"
     if is_yes_or_no(study):
         return (
             "answers of 0 and 1 may be rare, which one visit tells better; where neither is below "

@@ -140,7 +140,7 @@ def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected
     doubt = 1.0
     if has_places(study):
         told[list(placed(study))] = True
-        spread = _spread(releases)
+        spread = _spread(study, releases)
         response = float(spread.sds[-1])
         doubt = spread.doubt
     return Expected(
@@ -152,16 +152,16 @@ def _expected(study: Study, releases: Sequence[Release], pool: Pool) -> Expected
     )
 
 
-def _spread(releases: Sequence[Release]) -> Spread:
+def _spread(study: Study, releases: Sequence[Release]) -> Spread:
     """What places told."""
     visits = [release.visit for release in releases if release.visit is not None]
-    return spread_of([visit.places for visit in visits if visit.places is not None])
+    return spread_of(study, [visit.places for visit in visits if visit.places is not None])
 
 
 def _whole(study: Study, releases: Sequence[Release], pool: Pool) -> float:
     """Smallest bound that leaves answers at the ends of the response's range whole."""
     if has_places(study):
-        spread = _spread(releases)
+        spread = _spread(study, releases)
         return least_bound(float(spread.means[-1]), float(spread.sds[-1]) ** 2)
     if not study.intercept:
         return 0.0
@@ -188,7 +188,8 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
         starts.append(there[0].question.start)
     apart = [inverse @ (starts[-1] - start) for start in starts]
     known = opening.stretch.known
-    shape = shape_of(pools, apart, known, intercept=opening.intercept)
+    expected = opening.answer.residual
+    shape = shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
     pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
     seen = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)

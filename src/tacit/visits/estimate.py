@@ -56,7 +56,7 @@ class Expected:
         doubt = np.where(self.placed, DOUBT, UNPLACED_DOUBT)
         np.fill_diagonal(variance, (doubt * self.squares) ** 2)
         if self.intercept:
-            means = np.where(self.placed, self.mean_doubt**2, self.squares / 2)
+            means = self.squares * np.where(self.placed, self.mean_doubt**2, 0.5)
             variance[0, :] = means
             variance[:, 0] = means
             variance[0, 0] = LEAST**2
@@ -75,6 +75,7 @@ class FirstAnswer:
     theta: Array
     covariance: Array
     known: Known
+    usual: float  # mean square that was expected of a column beside the intercept
     response: float  # sd of the response
     residual: float  # expected sd of residuals
 
@@ -106,6 +107,7 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
         theta=theta,
         covariance=covariance,
         known=Known(gram=gram, variance=known.variance),
+        usual=float(np.mean(expected.squares[first:])) if d > first else 1.0,
         response=response,
         residual=min(spread, 1.2 * response),
     )
@@ -166,7 +168,7 @@ def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
     doubt = math.sqrt(2 * float(np.mean(answer.known.variance[first:, first:]))) if d > first else 0
     lengths = np.maximum(spreads, max(doubt / 2, answer.known.least))
     # A symmetric root moves little when a release does: whoever recomputes it finds the same.
-    root = (axes * lengths ** (-STRETCH / 2)) @ axes.T
+    root = (axes * (lengths / answer.usual) ** (-STRETCH / 2)) @ axes.T
     matrix = np.eye(d)
     matrix[first:, first:] = root
     if intercept:

@@ -17,7 +17,7 @@ from tacit.release.places import Places
 from tacit.release.question import LEAST_BOUND, Question, hash_of
 from tacit.study import Study
 from tacit.study.visits import has_places, placed
-from tacit.visits.reach import longest_mapped, residual_reach, row_reach
+from tacit.visits.reach import longest_mapped, residual_reach, row_reach, slope_size
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,8 @@ USUAL_SPREAD = 0.32
 SPREAD_FACTOR = 0.8
 """Sd of the logarithm of a column's sd."""
 LEAST_SPREAD = 0.02
+PLAN_DOUBT = 0.3
+"""Sd of a number of rows about the planned one, over that."""
 FIRST_RESIDUAL = 1.2
 """Sd of residuals from the mean response, as far as it may be off, over that of the response."""
 UNPLACED = 0.2
@@ -61,13 +63,14 @@ def first_question(study: Study, places: Sequence[Places]) -> Question:
             radius=min(study.row_radius, study.longest_row),
             bound=study.response_bound,
         )
-    spread = spread_of(places)
+    spread = spread_of(study, places)
     chosen = list(placed(study))
     sds = spread.sds if study.intercept else np.hypot(spread.sds, spread.means)
     scales = np.maximum(sds[:-1], LEAST_SPREAD)
     matrix[chosen, chosen] = 1 / scales
     if study.intercept:
         matrix[0, chosen] = -spread.means[:-1] / scales
+        matrix[:, 1:] *= slope_size(study)
         offset[0] = spread.means[-1]
     bound = residual_reach(study, 2) * FIRST_RESIDUAL * float(sds[-1])
     bound = max(bound, least_bound(float(spread.means[-1]), float(spread.sds[-1]) ** 2))
@@ -97,17 +100,18 @@ def usual_squares(study: Study) -> Array:
     squares = np.full(study.d, UNPLACED)
     if has_places(study):
         squares[list(placed(study))] = 1.0
+        squares *= slope_size(study) ** 2
     if study.intercept:
         squares[0] = 1.0
     return squares
 
 
-def spread_of(places: Sequence[Places]) -> Spread:
+def spread_of(study: Study, places: Sequence[Places]) -> Spread:
     """What all holders' places say together, weighed against what is usual."""
     least = min(each.noise.total for each in places)
     weights = [(least / each.noise.total) ** 2 for each in places]
     pairs = list(zip(weights, places, strict=True))
-    rows = max(sum(w * each.count for w, each in pairs), 1.0)
+    rows = _rows_of(study, pairs)
     totals = np.sum([w * np.array(each.totals) for w, each in pairs], axis=0)
     squares = np.sum([w * np.array(each.squares) for w, each in pairs], axis=0)
     error = math.sqrt(sum((w * each.noise.total) ** 2 for w, each in pairs)) / rows
@@ -118,6 +122,17 @@ def spread_of(places: Sequence[Places]) -> Spread:
     errors = np.sqrt(error**2 / 2 + 4 * means**2 * doubt + 2 * doubt**2)
     sds = [_sd(*pair) for pair in zip(variances.tolist(), errors.tolist(), strict=True)]
     return Spread(means=means, sds=np.array(sds), doubt=math.sqrt(doubt))
+
+
+def _rows_of(study: Study, pairs: Sequence[tuple[float, Places]]) -> float:
+    """How many rows places are of: what their noisy numbers say, weighed against the plan."""
+    counted = sum(w * each.count for w, each in pairs)
+    noise = math.sqrt(sum((w * each.noise.count) ** 2 for w, each in pairs))
+    each = sum(study.planned_rows) / (1 if study.secure_sum else max(len(study.planned_rows), 1))
+    planned = each * sum(w for w, _ in pairs)
+    doubt = PLAN_DOUBT * planned
+    told = doubt**2 / (doubt**2 + noise**2)
+    return max(told * counted + (1 - told) * planned, 1.0)
 
 
 def _sd(variance: float, error: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
+from tacit.visits.cut import LEAST_SD, Cut, Law, cut_of, law_of, whole_sd
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,13 @@ LEAST_LEFT = 0.05
 """Smallest share of the residual variance that cutting leaves, over the rate."""
 CLEARLY = 2.0
 """Standard deviations of its noise from which a mean of residuals is told from none."""
+RESIDUAL_DOUBT = 0.5
+"""Relative sd of the residual variance that the first answer leads to expect."""
 BEND_DOUBT = 0.4
 """Share of the bend of a cut mean that is taken for doubt."""
+RATE_DOUBT = 0.5
+"""Share of the variance that a noisy mean square gives the rate that counts: with all of it,
+intervals are too wide (`benchmarks/misled.py`)."""
 USUAL_LEVEL = 0.8
 USUAL_LEVEL_SD = 0.2
 LEAST_LEVEL = 0.1
@@ -126,9 +131,18 @@ class Shape:
 
 
 def shape_of(
-    pools: Sequence[Pool], apart: Sequence[Array], known: "Known", *, intercept: bool
+    pools: Sequence[Pool],
+    apart: Sequence[Array],
+    known: "Known",
+    *,
+    residual: float,
+    intercept: bool,
 ) -> Shape:
-    """The shape that visits tell; `known` is what the first answer says of X'X."""
+    """The shape that visits tell; the first answer says what is `known` of X'X, and a `residual`.
+
+    A residual sd that noise made small would make small bounds of later visits, and much of what
+    these say: it is weighed against the one that was expected.
+    """
     pools = alike(pools)
     average = _average(pools)
     level = level_of(average, intercept=intercept)
@@ -137,11 +151,13 @@ def shape_of(
     gram = lifted(level * told.gram, told.least)
     laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
-    square, _ = _square(straight, apart, rows * gram)
+    square, noise = _square(straight, apart, rows * gram)
+    seen = _apart(square, laws[-1].shift, pools[-1].bound)
+    told_of = 1 / (1 + (noise / rows / (RESIDUAL_DOUBT * residual**2)) ** 2)
     return Shape(
         gram=gram,
         gram_sd=min(level * told.sd, average.gram_sd / rows),
-        residual=math.sqrt(_apart(square, laws[-1].shift, pools[-1].bound)),
+        residual=math.sqrt(told_of * seen + (1 - told_of) * residual**2),
         laws=laws,
         level=level,
     )
@@ -153,7 +169,9 @@ def _law(pool: Pool, level: float, *, intercept: bool) -> Law:
     if not intercept:
         return Law(shift=0.0, sd=whole_sd(square, pool.bound))
     mean = float(pool.moment[0])
-    told = max(0.0, 1 - (CLEARLY * pool.moment_sd) ** 2 / max(mean**2, pool.moment_sd**2))
+    most = pool.rows * math.sqrt(level) * pool.bound  # what a mean of cut residuals can be
+    seen = min(abs(mean), most)
+    told = max(0.0, 1 - (CLEARLY * pool.moment_sd / max(seen, pool.moment_sd)) ** 2)
     return law_of(told * mean / (pool.rows * math.sqrt(level)), square, pool.bound)
 
 
@@ -228,7 +246,8 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     moments = []
     for each, shift, cut in zip(straight, apart, cuts, strict=True):
         size = float(shift @ shift) * cut.rate**2
-        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2))
+        doubt = _rate_doubt(each.pool, each.shift, cut)
+        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2 + doubt))
         moments.append(each.pool.moment - cut.rate * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
@@ -256,6 +275,18 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
         rates=rates,
         bends=np.array([each.bend for each in straight]),
     )
+
+
+def _rate_doubt(pool: Pool, shift: float, cut: Cut) -> float:
+    """Variance along a column of X'r by what is not known of the rate at which residuals show.
+
+    Far from the line much is cut, and the rate rests on a noisy mean square.
+    """
+    square = cut.square + pool.square_sd / pool.rows
+    other = cut_of(whole_sd(square, pool.bound, shift), pool.bound, shift)
+    d = len(pool.moment)
+    clear = max(float(pool.moment @ pool.moment) / d - pool.moment_sd**2, 0.0)
+    return RATE_DOUBT * (1 - other.rate / cut.rate) ** 2 * clear
 
 
 def _average(pools: Sequence[Pool]) -> Pool:

@@ -7,6 +7,11 @@ noise in proportion to t: for t → 0 the ratio of the two is 1.25σ, for t = 2 
 are small where noise decides, and grow as h^(−1/3) where what is cut does: noise² + bias² of a
 bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides, and none
 is longer than its public ranges let it be.
+
+All columns share a row's length, so noise on the mean response grows with √(1 + γ²(d − 1)) where
+the others have size γ, and noise on slopes falls with γ. Let slopes explain the response's variance
+in equal parts, and let the mean be as far off as is usual: the γ that loses least is 1 up to about
+h = 1/3, and then falls like 1/(3h), for any d. Where noise hides slopes, the mean is what is left.
 """
 
 import math
@@ -19,9 +24,10 @@ from tacit.study import Study
 from tacit.study.visits import has_places
 from tacit.study.visits import hidden as whole_hidden
 
+SLOPES_FROM = 1 / 3
 RADIUS = 0.4
 RADIUS_POWER = -0.3
-RADII = (1.0, 4.0)
+RADII = (1.0, 20.0)
 REACH = 0.45
 REACH_POWER = -1 / 3
 REACHES = (0.4, 4.0)
@@ -36,6 +42,13 @@ def row_reach(study: Study) -> float:
     """ρ: how long a row may be, over the root mean square of rows."""
     left = sum(shares_of(study.visit_count)[has_places(study) :])
     return float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+
+
+def slope_size(study: Study) -> float:
+    """γ: size of the columns beside the intercept, over their usual one of 1."""
+    if not study.intercept:
+        return 1.0
+    return min(1.0, SLOPES_FROM / whole_hidden(study))
 
 
 def longest_mapped(study: Study, matrix: NDArray[np.float64]) -> float:

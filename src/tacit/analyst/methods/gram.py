@@ -111,7 +111,7 @@ def _common(evidence: Evidence) -> Common:
     pooled = np.tensordot(weights, evidence.grams, 1) / scale
     sd = float(np.sqrt(np.sum(weights**2 * variance))) / scale
     if evidence.frame is not None:
-        pooled = evidence.frame.gram
+        pooled = evidence.frame.sure
     noisy = sd * np.sqrt(2 * evidence.d) > NOISY * pooled[0, 0]
     apart = evidence.intercept and noisy and evidence.frame is None
     basis = _basis(pooled, intercept=apart)

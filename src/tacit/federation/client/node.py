@@ -28,8 +28,9 @@ from tacit.federation.clock import look
 from tacit.federation.environment import SUPERNODE
 
 LOG = logging.getLogger("tacit.federation")
+SHORTEST_PAUSE = 1.0
 LONGEST_PAUSE = 20.0
-"""Seconds between two starts of a SuperNode that ends at once, at most."""
+"""Seconds between two starts of a SuperNode that ends at once: longer each time."""
 STEADY = 60.0
 """Seconds after which a SuperNode that ends is started again without a pause."""
 GIVEN_UP = ("Giving up reconnection", "Heartbeat failed unexpectedly", "Exception in thread")
@@ -72,7 +73,7 @@ class Supervisor:
         self._link = link
         self._child: subprocess.Popen[str] | None = None
         self._started = 0.0
-        self._pause = 1.0
+        self._pause = SHORTEST_PAUSE
         self._seen = False
         self._lost = threading.Event()
 
@@ -115,7 +116,7 @@ class Supervisor:
         """Say why it ended, as far as can be seen from here, and wait a little longer each time."""
         self._child = None
         lived = time.monotonic() - self._started
-        self._pause = 1.0 if lived > STEADY else min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = SHORTEST_PAUSE if lived > STEADY else min(1.5 * self._pause, LONGEST_PAUSE)
         door = look(self._link.address, self._link.certificate)
         unknown = "the server may not know this site's key yet (`tacit federate admit` there)"
         why = door.trouble or door.clock_trouble or unknown

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import TableError, TacitError
+from tacit.federation.client.lean import want_pandas
 from tacit.federation.client.policy import SPARK, Policy
 from tacit.holder.division import persons_in
 from tacit.holder.persons import batches_of
@@ -46,6 +47,7 @@ def table_at(study: Study, policy: Policy) -> "Table | DataFrame":
 
 
 def _frame(policy: Policy) -> "DataFrame":
+    want_pandas()
     from tacit.holder.spark import spark_table
 
     return spark_table(policy.data[0].removeprefix(SPARK), policy.spark_master)

@@ -125,7 +125,7 @@ class Sum:
         attestation = self._agreement(sorted(shares), vectors)
         told = self._round(
             "unmask",
-            dict.fromkeys(vectors, attestation.signatures),
+            dict.fromkeys(attestation.signatures, attestation.signatures),
             lambda _name, told: _unmasking(told, attestation),
             self.agreed.threshold,
         )

@@ -39,6 +39,8 @@ TELLING = 2.5
 CONSTANT = 0.05
 """Variance of a column within holders, over that between them, below which it is theirs, not
 rows'."""
+HIDDEN = 0.5
+"""The same where noise hides it: the most that it may be then."""
 POINTS = 64
 OWN_POINTS = 32
 """Points of the net that holders' own coefficients are computed at."""
@@ -140,12 +142,31 @@ def holder_level(facts: Facts, *, intercept: bool) -> NDArray[np.bool_]:
     level = np.maximum(grams[:, 0, 0], 1e-12)[:, None]
     sums = grams[:, 0, :]
     squares = np.maximum(np.diagonal(grams, axis1=1, axis2=2), 0.0)
-    within = np.sum(np.maximum(squares - sums**2 / level, 0.0), axis=0)
+    each = squares - sums**2 / level
+    within = np.sum(np.maximum(each, 0.0), axis=0)
     centred = sums / level - sums.sum(axis=0) / level.sum()
     between = np.sum(level * centred**2, axis=0)
-    constant: NDArray[np.bool_] = within < CONSTANT * between
+    doubt = _doubt(facts, sums / level)
+    seen = np.maximum(each.sum(axis=0), 0.0)
+    hidden = (seen < 3 * doubt) & (seen + 2 * doubt < HIDDEN * between)
+    constant: NDArray[np.bool_] = (within < CONSTANT * between) | hidden
     constant[0] = False  # the intercept itself
     return constant
+
+
+def _doubt(facts: Facts, means: Array) -> Array:
+    """Sd of every column's sum of squares within holders, (d,), given its means there, (J, d).
+
+    The sum is w'S_jw with w the column less its mean times the intercept.
+    """
+    centring = np.tile(np.eye(len(facts.back)), (len(means), 1, 1))
+    centring[:, 0, :] -= means
+    squares = (facts.back @ centring) ** 2  # of every w, in the eigenbasis
+    variance = facts.grams.own_variance
+    told = 2 * np.sum(squares * (variance @ squares), axis=1)
+    once = np.sum(squares**2 * np.diagonal(variance, axis1=1, axis2=2)[:, :, None], axis=1)
+    doubt: Array = np.sqrt(np.sum(told - once, axis=0))
+    return doubt
 
 
 def telling(profile: Profile) -> NDArray[np.intp]:
