@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import LEAST_SD, Cut, Law, cut_of, law_of, whole_sd
+from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
 
 Array = NDArray[np.float64]
 
@@ -29,9 +29,6 @@ RESIDUAL_DOUBT = 0.5
 """Relative sd of the residual variance that the first answer leads to expect."""
 BEND_DOUBT = 0.4
 """Share of the bend of a cut mean that is taken for doubt."""
-RATE_DOUBT = 0.5
-"""Share of the variance that a noisy mean square gives the rate that counts: with all of it,
-intervals are too wide (`benchmarks/misled.py`)."""
 USUAL_LEVEL = 0.8
 USUAL_LEVEL_SD = 0.2
 LEAST_LEVEL = 0.1
@@ -246,8 +243,7 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     moments = []
     for each, shift, cut in zip(straight, apart, cuts, strict=True):
         size = float(shift @ shift) * cut.rate**2
-        doubt = _rate_doubt(each.pool, each.shift, cut)
-        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2 + doubt))
+        precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2))
         moments.append(each.pool.moment - cut.rate * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
@@ -275,18 +271,6 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
         rates=rates,
         bends=np.array([each.bend for each in straight]),
     )
-
-
-def _rate_doubt(pool: Pool, shift: float, cut: Cut) -> float:
-    """Variance along a column of X'r by what is not known of the rate at which residuals show.
-
-    Far from the line much is cut, and the rate rests on a noisy mean square.
-    """
-    square = cut.square + pool.square_sd / pool.rows
-    other = cut_of(whole_sd(square, pool.bound, shift), pool.bound, shift)
-    d = len(pool.moment)
-    clear = max(float(pool.moment @ pool.moment) / d - pool.moment_sd**2, 0.0)
-    return RATE_DOUBT * (1 - other.rate / cut.rate) ** 2 * clear
 
 
 def _average(pools: Sequence[Pool]) -> Pool:
