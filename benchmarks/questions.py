@@ -23,7 +23,8 @@ rows.
 Bars (--check): a kind's cell fails when its 99 % limits (Student, over runs) miss 87 to 93 %
 altogether; the likeliest models' mean probability must lie within 99 % limits, and 0.05, of how
 often they are true, and so must models given 0.7 to 0.9; a sub-model, an effect and a comparison of
-two take at most a second at d = 20 and J = 10, and selection over 2²⁰ sub-models a minute.
+two take at most a second of processor time at d = 20 and J = 10, and selection over 2²⁰ sub-models
+a minute.
 
     python benchmarks/questions.py [--quick] [--check] [--runs 200] [--processes 1]
 
@@ -307,9 +308,9 @@ def tell_times(bench: Bench) -> None:
     table = bench.table("seconds", {"what": "<40", "seconds": ".3f"})
 
     def timed(what: str, most: float, work: object) -> object:
-        begun = time.perf_counter()
+        begun = time.process_time()
         result = work()  # type: ignore[operator]
-        seconds = time.perf_counter() - begun
+        seconds = time.process_time() - begun
         table.row(what, seconds)
         bench.bar(f"{what} takes at most {most:g} s", met=seconds <= most)
         return result

@@ -232,6 +232,21 @@ def test_a_misled_question_costs_accuracy_not_coverage(off):
     assert np.mean(shares) >= 0.8
 
 
+@pytest.mark.parametrize("visits", [3, 6])
+def test_a_holder_far_from_all_others_is_named_and_misleads_nobody(visits):
+    """Nine of ten are alike, one has the largest response in every row.
+
+    The first answer is of all rows, so it is no narrow prior of what the nine have in common.
+    """
+    agreed = study(10_000, 10, visits)
+    rng = np.random.default_rng(3)
+    tables = [rows(rng, 1000) for _ in range(10)]
+    tables[0][:, -1] = 3.0
+    posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
+    assert "left out of the average: holder 1." in str(posterior.summary())
+    assert held(posterior)[0]
+
+
 def test_visits_tell_more_where_ranges_are_wide():
     widths = []
     for visits in (1, 6):
@@ -457,3 +472,22 @@ def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
         posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
         widths.append(np.ptp(posterior.interval(0.9)[2]))
     assert np.mean(widths) > 0.6 * 2 * 1.645 * 0.06 * np.sqrt(2 / 3)
+
+
+def test_answers_of_a_family_share_holders_differences_too():
+    """Log-odds that differ with sd 0.5 between six holders; a third of the width before."""
+    features = [{"name": f"x{k}", "range": [-2.0, 2.0]} for k in range(2)]
+    response = {"name": "y", "range": [0.0, 1.0]}
+    agreed = study(18_000, 6, visits=3, epsilon=3.0, features=features, response=response)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = []
+        for _ in range(6):
+            x = 0.7 * rng.normal(size=(3000, 2)).clip(-2, 2)
+            odds = 0.2 + x @ [0.8 + 0.5 * rng.normal(), -0.5]
+            tables.append(np.column_stack([x, rng.uniform(size=3000) < 1 / (1 + np.exp(-odds))]))
+        releases = simulate_visits(agreed, tables, rng)
+        posterior = fit(collect(releases, allow_simulated=True), family="logistic")
+        widths.append(np.ptp(posterior.interval(0.9)[1]))
+    assert np.mean(widths) > 0.55 * 2 * 1.645 * 0.5 / np.sqrt(6)

@@ -131,12 +131,13 @@ class Published(Record):
         if not isinstance(given, dict):
             return cast("Study", validate(given))
         text = to_json(given)
-        if text not in _STUDIES:
+        study = _STUDIES.get(text)
+        if study is None:
             study = validate(given)
-            while len(_STUDIES) >= _MOST_STUDIES:
-                del _STUDIES[next(iter(_STUDIES))]
+            for old in list(_STUDIES)[: 1 - _MOST_STUDIES]:
+                _STUDIES.pop(old, None)  # another thread may have done so
             _STUDIES[text] = study
-        return _STUDIES[text]
+        return study
 
     def _check_provenance(self) -> None:
         _check_time(self.created)
