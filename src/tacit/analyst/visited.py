@@ -45,8 +45,10 @@ LONG = 0.06
 """How far it is off, over σ, where rows longer than usual are shrunk."""
 UNEQUAL = 0.3
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
-FAR = 0.07
+FAR = 0.1
 """How far a slope is off, over σ, where rows may lie far out in its column."""
+FAR_POWER = 4
+"""How fast that vanishes as the radius nears the end of the range."""
 TINY = 1e-12
 SURELY = 2.0
 """Standard deviations of its noise at which half of what rows hold along a direction counts."""
@@ -308,7 +310,7 @@ def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
 
     Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
     which count for less and are those that decide on its slope in least squares. With
-    f = max(0, 1 − 1/m), the slope is off by about `FAR`·fσ times its error of one row.
+    f = max(0, 1 − 1/m)⁴, the slope is off by about `FAR`·fσ times its error of one row.
     """
     inverse = np.linalg.inv(frame.map)
     rows = np.linalg.inv(frame.gram / frame.rate)
@@ -323,7 +325,7 @@ def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
             middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
             along[0] -= middle
             length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
-            far = max(0.0, 1 - question.radius / length)
+            far = max(0.0, 1 - question.radius / length) ** FAR_POWER
             covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
         first += product.width
     mapped: Array = inverse @ covariance @ inverse.T
