@@ -177,6 +177,18 @@ def test_several_visits_are_forecast_as_they_come_out(visits):
     assert_allclose(np.median(widths, axis=0), planned.widths, rtol=0.25)
 
 
+@pytest.mark.parametrize(
+    ("rows", "epsilon"), [([600], 0.2), ([20_000], 1.0), ([5000] * 4, 1.0), ([10**6], 10.0)]
+)
+def test_the_rule_takes_several_visits_where_they_are_forecast_to_help(rows, epsilon):
+    """1 % where sampling decides, and neither is narrower."""
+    several = study_of(planned_rows=rows, epsilon=epsilon)
+    assert several.visit_count > 1
+    one = study_of(planned_rows=rows, epsilon=epsilon, visits=1)
+    [[first], [second]] = [forecast(study, rows, [epsilon]) for study in (one, several)]
+    assert np.median(second.widths) <= 1.01 * np.median(first.widths)
+
+
 def test_widths_of_visits_fall_with_epsilon_and_rows():
     """1 % is the error of imagined rows' own form."""
     study = with_visits(study_of(), [2000, 1000], 4)

@@ -232,6 +232,21 @@ def test_a_misled_question_costs_accuracy_not_coverage(off):
     assert np.mean(shares) >= 0.8
 
 
+@pytest.mark.parametrize("visits", [3, 6])
+def test_a_holder_far_from_all_others_is_named_and_misleads_nobody(visits):
+    """Nine of ten are alike, one has the largest response in every row.
+
+    The first answer is of all rows, so it is no narrow prior of what the nine have in common.
+    """
+    agreed = study(10_000, 10, visits)
+    rng = np.random.default_rng(3)
+    tables = [rows(rng, 1000) for _ in range(10)]
+    tables[0][:, -1] = 3.0
+    posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
+    assert "left out of the average: holder 1." in str(posterior.summary())
+    assert held(posterior)[0]
+
+
 def test_visits_tell_more_where_ranges_are_wide():
     widths = []
     for visits in (1, 6):

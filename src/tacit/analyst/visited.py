@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 
 LEAST_NOISE = 1e-3
 """Smallest share of a first answer's variance that is taken for noise."""
+FEWEST = 3
+"""Holders from which their scatter is looked at."""
+SCATTER = 4.0
+"""Standard deviations of a variance from which holders' first answers differ by more than noise."""
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
@@ -249,7 +253,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        covariance=turn @ opening.stretch.covariance @ turn.T,
+        covariance=turn @ (opening.stretch.covariance + _scatter(opening, talks)) @ turn.T,
         shared=shared,
         later=later,
         gram=rate * shape.gram,
@@ -324,6 +328,27 @@ def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
         first += product.width
     mapped: Array = inverse @ covariance @ inverse.T
     return mapped
+
+
+def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+    """Variance of the first answer by what holders differ in, along its axes.
+
+    The first answer is that of all holders' rows together: where one lies elsewhere it is no
+    narrow prior of what holders have in common. Scatter that noise explains counts for nothing.
+    """
+    pools = [Pool.of(talk[0]) for talk in talks]
+    none = np.zeros((len(opening.theta), len(opening.theta)))
+    if len(pools) < FEWEST:
+        return none
+    rows = np.array([pool.rows for pool in pools])
+    slopes = np.array([pool.moment - pool.gram @ opening.answer.theta for pool in pools])
+    apart = slopes / rows[:, None] @ opening.stretch.map
+    noise = np.array([pool.moment_sd**2 for pool in pools]) / rows**2
+    lengths = np.sum(opening.stretch.map**2, axis=0)
+    ratio = np.var(apart, axis=0, ddof=1) / (lengths * np.mean(noise))
+    clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
+    scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
+    return scatter
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

@@ -21,7 +21,7 @@ with a map of d² numbers each."""
 MOST_HIDDEN = 1.5
 """Noise over what planned rows hold, along one of d directions, up to which visits are several."""
 DEFAULT_ALONE = 10
-DEFAULT_TOGETHER = 3
+DEFAULT_TOGETHER = 4
 """Visits of a single holder or of a secure sum, and of several holders that exchange files."""
 Budget = tuple[float, float]
 
