@@ -30,7 +30,7 @@ Bars (--check), for each way to state ranges:
 - no table covers over five points less than HC3, with two standard errors of grace.
 - the median over tables of width over planned lies between 0.8 and 1.25 at each ε.
 
-    python benchmarks/real_tables.py --data DIR [--runs 12] [--holders 1] [--quick] [--check]
+    python benchmarks/real_tables.py --data DIR [--runs 12] [--ways default] [--quick] [--check]
 """
 
 import math
@@ -320,19 +320,20 @@ def measure_plan(
 
 
 def main() -> None:
-    bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, ranges alone")
+    bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, one way")
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
     bench.option("--runs", type=int, default=12)
     bench.option("--holders", type=int, default=1)
+    bench.option("--ways", nargs="+", choices=WAYS, default=WAYS)
     options = bench.options()
     folder = options.data / "real" if (options.data / "real").is_dir() else options.data
     paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))
     populations = [load(path) for path in paths]
     runs = options.runs
-    ways = WAYS
+    ways = options.ways
     if options.quick:
         runs = 3
-        ways = WAYS[:1]
+        ways = ways[:1]
         populations = [each for each in populations if each.n <= 2 * LARGE]
     for way in ways:
         measure_losses(bench, populations, way, options.holders, max(3, runs // 2))

@@ -131,3 +131,23 @@ def test_it_is_scored_like_any_classifier():
     model = Seeded(ranges=[(18, 100), (10, 60)], random_state=0)
     scores = cross_val_score(model, frame.to_numpy(), y, scoring="roc_auc", cv=2)
     assert scores.min() > 0.65
+
+
+def test_visits_find_out_where_values_lie():
+    """With ranges ten times too wide, ten visits tell slopes that one does not."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(4000, 2))
+    y = (rng.random(4000) < expit(x @ [1.0, -0.5])) * 1
+    widths = []
+    for visits in (1, 10):
+        model = PrivateBayesianClassifier(ranges=(-40, 40), classes=(0, 1), visits=visits)
+        model.simulate(x, y, np.random.default_rng(8))
+        assert model.study_.visit_count == visits
+        low, high = model.posterior_.interval(0.9)[1:].T
+        assert np.all((low < [1.0, -0.5]) & (high > [1.0, -0.5]))
+        widths.append(np.mean(high - low))
+    assert widths[1] < widths[0] / 4
+    with pytest.raises(StudyError, match="replace-one"):
+        PrivateBayesianClassifier(
+            ranges=WIDE, classes=(0, 1), visits=3, relation="add-remove"
+        ).simulate(x, y, rng)

@@ -315,8 +315,7 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
             persons=persons is not None,
         )
         if self.visits != 1:
-            n = len(response) if persons is None else len(persons.unique())
-            study = self._visited(study, n)
+            study = with_visits(study, self.visits, response, persons)
         collection = self._release(study, batch_of(study, x, response, persons), sampler)
         self.posterior_ = fit(collection, prior=self.prior)
         mean = self.posterior_.mean()
@@ -324,13 +323,6 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
         self.coef_ = mean[int(study.intercept) :]
         self.sigma_ = self.posterior_.residual_sd()
         return self
-
-    def _visited(self, study: Study, n: int) -> Study:
-        """The study with several visits; n, of rows or persons, is public under replace-one."""
-        if study.relation != "replace-one":
-            raise StudyError("visits above 1 need relation='replace-one', which publishes n")
-        document = study.model_dump(mode="json")
-        return Study.from_document(document | {"visits": self.visits, "planned_rows": [n]})
 
     def predict(
         self,
@@ -426,3 +418,12 @@ def _unused(name: str, names: list[str]) -> str:
     while name in names:
         name += "_"
     return name
+
+
+def with_visits(study: Study, visits: int, response: Array, persons: pa.Array | None) -> Study:
+    """The study with several visits; n, of rows or persons, is public under replace-one."""
+    if study.relation != "replace-one":
+        raise StudyError("visits above 1 need relation='replace-one', which publishes n")
+    n = len(response) if persons is None else len(persons.unique())
+    document = study.model_dump(mode="json")
+    return Study.from_document(document | {"visits": visits, "planned_rows": [n]})

@@ -51,6 +51,8 @@ BAND = ((1.0, 0.22), (0.25, 0.35))
 """Fills and responses' sds between which it may be: the band where nothing is said of the fill."""
 OVERLAP = 1.2
 """What p numeric features are expected to leave each other, times p to the power below."""
+VISITED_OVERLAP = 0.7
+"""The same where visits are several, which learn directions of the rows that one visit does not."""
 CROWDING = 1.25
 MOST_EPSILON = 20.0
 """Largest ε that is looked at: beyond it little is promised."""
@@ -73,7 +75,7 @@ class Guess:
 
     r_squared: float = 0.5
     fill: float | None = None  # None: FILL of a range, and all of a typical interval
-    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features
+    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features, .7 with visits
     response_sd: float = 0.22
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
     family: FamilyName | None = None  # None: a straight line
@@ -94,7 +96,8 @@ class Guess:
         if self.correlation is not None:
             return self.correlation
         numeric = sum(feature.range is not None for feature in study.features)
-        return max(0.0, 1 - OVERLAP / math.pow(max(numeric, 1), CROWDING))
+        left = OVERLAP if study.visit_count == 1 else VISITED_OVERLAP
+        return max(0.0, 1 - left / math.pow(max(numeric, 1), CROWDING))
 
 
 @dataclass(frozen=True)

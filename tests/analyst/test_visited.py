@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, misfit_of
+from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -135,6 +135,21 @@ def test_what_bounds_take_away_widens_intervals():
     ]
     assert variances == sorted(variances, reverse=True)
     assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
+
+
+def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
+    """Its range is public: where no row can be longer than the radius, none is allowed for."""
+    agreed = study(4000)
+    release = simulate(
+        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
+    )
+    frame = collect([release], allow_simulated=True).evidence.frame
+    question = release.answers[-1].question
+    tight = question.model_copy(update={"radius": 1e6})
+    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
+    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
+    assert np.all(np.diag(spread)[1:] > 0)
+    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
@@ -457,3 +472,22 @@ def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
         posterior = fit(collect(simulate_visits(agreed, tables, rng), allow_simulated=True))
         widths.append(np.ptp(posterior.interval(0.9)[2]))
     assert np.mean(widths) > 0.6 * 2 * 1.645 * 0.06 * np.sqrt(2 / 3)
+
+
+def test_answers_of_a_family_share_holders_differences_too():
+    """Log-odds that differ with sd 0.5 between six holders; a third of the width before."""
+    features = [{"name": f"x{k}", "range": [-2.0, 2.0]} for k in range(2)]
+    response = {"name": "y", "range": [0.0, 1.0]}
+    agreed = study(18_000, 6, visits=3, epsilon=3.0, features=features, response=response)
+    widths = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        tables = []
+        for _ in range(6):
+            x = 0.7 * rng.normal(size=(3000, 2)).clip(-2, 2)
+            odds = 0.2 + x @ [0.8 + 0.5 * rng.normal(), -0.5]
+            tables.append(np.column_stack([x, rng.uniform(size=3000) < 1 / (1 + np.exp(-odds))]))
+        releases = simulate_visits(agreed, tables, rng)
+        posterior = fit(collect(releases, allow_simulated=True), family="logistic")
+        widths.append(np.ptp(posterior.interval(0.9)[1]))
+    assert np.mean(widths) > 0.55 * 2 * 1.645 * 0.5 / np.sqrt(6)

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per proces
 
 SECRET = "SECRET6614"  # noqa: S105
 STUDY = agreed()
-COUNT = 200_000
+COUNT = 100_000
 ROWS_SQL = (
     "CAST(id * 37 % 103 AS INT) AS age",
     "CAST(id * 7 % 3 + 1 AS STRING) AS ward",
@@ -393,14 +393,15 @@ def test_a_missing_extra_is_named():
 @pytest.mark.parametrize("partitions", [1, 12])
 def test_persons_are_counted_on_the_executors(spark, partitions):
     study = agreed(person="who", missing_person="alone")
-    who = "CASE WHEN id % 1000 = 7 THEN NULL ELSE CAST(id * 31 % 20011 AS DOUBLE) END AS who"
-    frame = spark.range(0, COUNT, 1, partitions).selectExpr(*ROWS_SQL, who)
-    ids = np.arange(COUNT)
-    whose = pa.array(ids * 31 % 20011, mask=ids % 1000 == 7)
-    expected = total_of(STATISTICS, study, rows().append_column("who", whose))
+    count = 50_000
+    who = "CASE WHEN id % 1000 = 7 THEN NULL ELSE CAST(id * 31 % 5003 AS DOUBLE) END AS who"
+    frame = spark.range(0, count, 1, partitions).selectExpr(*ROWS_SQL, who)
+    ids = np.arange(count)
+    whose = pa.array(ids * 31 % 5003, mask=ids % 1000 == 7)
+    expected = total_of(STATISTICS, study, rows(count).append_column("who", whose))
     found = total_of(STATISTICS, study, frame)
     assert same(found, expected)
-    assert found.n == 20011 + COUNT // 1000
+    assert found.n == 5003 + count // 1000
     with pytest.raises(TableError, match="without a person"):
         total_of(STATISTICS, agreed(person="who"), frame)
     assert repeats_in(frame, "who") == repeats(

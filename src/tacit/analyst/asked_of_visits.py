@@ -99,7 +99,7 @@ def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisi
         gram_sd=frame.gram_sd,
         whole=(frame.whole + added / frame.rate) / (1 + added),
         rate=frame.rate,
-        misfit=frame.misfit * (1 + added),
+        misfit=None if frame.misfit is None else (1 + added) * project @ frame.misfit @ project.T,
     )
 
 

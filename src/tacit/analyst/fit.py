@@ -12,7 +12,7 @@ import numpy as np
 from tacit.analyst.cautions import cautions
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.families.fit import Question, fit_family
+from tacit.analyst.families.fit import Fitted, Question, fit_family
 from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Mixture, Outcome, Settings
@@ -121,45 +121,32 @@ def _posterior(
     settings = source.settings
     frame = evidence.frame
     if frame is not None and source.family is not None:  # which knows what bounds leave of answers
-        frame = replace(frame, misfit=0.0)
+        frame = replace(frame, misfit=None)
         evidence = replace(evidence, frame=frame)
     prior = stated if frame is None else frame.prior(stated)
-    infer = partial(_outcome, method, settings=settings)
-    family = None
-    own: tuple[str, ...] = ()
-    if source.family is None:
-        outcome = infer(evidence, prior, holders=source.holders)
-        if frame is not None and isinstance(outcome, Mixture) and outcome.differing is not None:
-            spread = outcome.weights @ outcome.differing.spreads**2
-            prior = frame.prior(stated, frame.between(spread, evidence))
-            outcome = infer(evidence, prior, holders=source.holders)
-    else:
-        _check_family(source.family, method, source.holders)
-        fitted = fit_family(
-            source.family,
-            Question(
-                study=kept.study,
-                agreed=study,
-                evidence=evidence,
-                prior=prior,
-                visits=source.evidence.frame,
-                places=kept.places,
-                from_first=stated.by_spread,
-            ),
-            first=partial(infer, holders="common"),
-            infer=partial(infer, holders=source.holders),
-        )
-        outcome = fitted.outcome
-        evidence = fitted.evidence
-        family = fitted.family
-        own = fitted.cautions
+    question = Question(
+        study=kept.study,
+        agreed=study,
+        evidence=evidence,
+        prior=prior,
+        visits=source.evidence.frame,
+        places=kept.places,
+        from_first=stated.by_spread,
+    )
+    told = _told(method, source, question)
+    if frame is not None and isinstance(told.outcome, Mixture) and told.outcome.differing:
+        spread = told.outcome.weights @ told.outcome.differing.spreads**2
+        prior = frame.prior(stated, frame.between(spread, evidence))
+        told = _told(method, source, replace(question, prior=prior))
+    outcome = told.outcome
+    evidence = told.evidence
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     pooled = None if apart else pool(evidence, prior, outcome)
     if frame is not None:
         outcome = frame.outcome(outcome)
         evidence = frame.evidence(evidence)
         pooled = None if pooled is None else frame.pooled(pooled)
-    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *own]
+    sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]
     return Posterior(
         study=study,
         method=method.name,
@@ -173,7 +160,22 @@ def _posterior(
         pooled=pooled,
         question=kept.study if kept.left_out else None,
         source=source,
-        family=family,
+        family=told.family,
+    )
+
+
+def _told(method: Method, source: Source, question: Question) -> Fitted:
+    """What the method says, of a straight line or a family."""
+    infer = partial(_outcome, method, settings=source.settings)
+    if source.family is None:
+        outcome = infer(question.evidence, question.prior, holders=source.holders)
+        return Fitted(outcome=outcome, evidence=question.evidence, family=None, cautions=())
+    _check_family(source.family, method, source.holders)
+    return fit_family(
+        source.family,
+        question,
+        first=partial(infer, holders="common"),
+        infer=partial(infer, holders=source.holders),
     )
 
 

@@ -45,6 +45,9 @@ LONG = 0.06
 """How far it is off, over σ, where rows longer than usual are shrunk."""
 UNEQUAL = 0.3
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
+FAR = 0.07
+"""How far a slope is off, over σ, where rows may lie far out in its column."""
+TINY = 1e-12
 SURELY = 2.0
 """Standard deviations of its noise at which half of what rows hold along a direction counts."""
 
@@ -63,7 +66,9 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
-    misfit: float = 0.0  # variance of the best line about this one, along an axis of unit length
+    misfit: Array | None = (
+        None  # (d, d): covariance of the best line about this one; None: the same
+    )
     readings: Readings | None = None  # how visits were read; None of files from before
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -206,7 +211,7 @@ class Frame:
 
     def _widened(self, covariance: Array) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
-        return self._spread(covariance + self.misfit * np.linalg.inv(self.sure))
+        return self._spread(covariance if self.misfit is None else covariance + self.misfit)
 
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
@@ -255,9 +260,11 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
-        misfit=rate * misfit_of(shape, last, float(rows.sum())),
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
+    bent = misfit_of(shape, last, float(rows.sum()))
+    misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
+    frame = replace(frame, misfit=misfit)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
@@ -315,6 +322,33 @@ def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
     scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
     return scatter
+
+
+def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
+    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
+
+    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
+    which count for less and are those that decide on its slope in least squares. With
+    f = max(0, 1 − 1/m), the slope is off by about `FAR`·fσ times its error of one row.
+    """
+    inverse = np.linalg.inv(frame.map)
+    rows = np.linalg.inv(frame.gram / frame.rate)
+    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
+    gram = inverse.T @ frame.gram @ inverse
+    covariance = np.zeros_like(gram)
+    first = int(study.intercept)
+    for product in study.products:
+        for k in range(first, first + product.width):
+            along = np.zeros(len(gram))
+            along[k] = 1.0
+            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
+            along[0] -= middle
+            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
+            far = max(0.0, 1 - question.radius / length)
+            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
+        first += product.width
+    mapped: Array = inverse @ covariance @ inverse.T
+    return mapped
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

@@ -32,11 +32,14 @@ SHARES = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Fitted:
-    """The straight line with errors as the family has them, its evidence, the map, and cautions."""
+    """The straight line with errors as the family has them, its evidence, the map, and cautions.
+
+    Without a family it is the straight line alone.
+    """
 
     outcome: Outcome
     evidence: Evidence
-    family: Family
+    family: Family | None
     cautions: tuple[str, ...]
 
 

@@ -155,7 +155,7 @@ class FrameFacts(Record):
     gram_sd: float
     whole: float
     rate: float
-    misfit: float = 0.0  # absent from posteriors of before
+    misfit: Matrix | None = None  # absent from posteriors of before
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 

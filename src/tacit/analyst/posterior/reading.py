@@ -10,6 +10,12 @@ dy'y − 2ȳ dz₀. So the noise of the releases gives the estimate a variance t
 sampling adds 4R²(1 − R²)²/W [Olkin and Finn 1995]. (Draws of θ with F held fixed would count the
 noise of X'X twice; draws of σ² as well would forget that what slopes explain, residuals do not:
 their intervals cover 80 to 85 %.)
+
+Several visits publish residuals instead of responses: R² is E/(E + σ²) with E = β'Fβ and σ² of
+residuals. Slopes are read off residuals there, which the noise of X'X hardly touches, so the errors
+of β, F and σ² are taken as independent: to first order R² moves by (σ²dE − E dσ²)/(E + σ²)² with
+Var(E) = 4β'FCFβ + 2E²/W + what noise of X'X adds, C the posterior's covariance of slopes.
+Without noise this is the sampling variance above.
 """
 
 import math
@@ -21,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.posterior.laws import Draws, Mixture, Outcome
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.units import Units, user_units
 
@@ -70,6 +77,8 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
         return None
     if posterior.family is not None:  # a share of variance is a straight line's
         return None
+    if source.evidence.frame is not None:
+        return _explained_by_visits(posterior, pooled, source.evidence, probability)
     response = response_of(pooled, source.evidence)
     if response is None:
         return None
@@ -85,13 +94,64 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
     noise += float(np.sum(evidence.gram_sd**2)) * size**2
     noise = noise / weight**2 + share**2 * response.noise
     sampling = 4 * share * max(1 - share, 0.0) ** 2 / weight
-    sd = math.sqrt(noise / response.variance**2 + sampling)
+    return _within(share, math.sqrt(noise / response.variance**2 + sampling), probability)
+
+
+def _within(share: float, sd: float, probability: float) -> Explained:
+    """A share with its interval, between 0 and 1."""
     reach = sd * float(ndtri((1 + probability) / 2))
     return Explained(
         mean=min(max(share, 0.0), 1.0),
         low=min(max(share - reach, 0.0), 1.0),
         high=min(max(share + reach, 0.0), 1.0),
     )
+
+
+def _explained_by_visits(
+    posterior: "Posterior", pooled: Pooled, evidence: Evidence, probability: float
+) -> Explained | None:
+    """R² of a study of several visits, which publishes residuals."""
+    outcome = posterior.outcome
+    residual = outcome.residual_variance()
+    if not residual > 0:
+        return None
+    intercept = posterior.model.intercept
+    spread = spread_of(pooled, intercept=intercept)
+    slopes = outcome.mean()
+    along = spread @ slopes
+    signal = max(float(slopes @ along), 0.0)
+    weight = _weight(pooled, intercept=intercept)
+    noise = float(np.sum(evidence.gram_sd**2)) * _mapped_size(posterior, evidence, slopes) ** 2
+    of_signal = 4 * float(along @ outcome.covariance() @ along)
+    of_signal += 2 * signal**2 / weight + noise / weight**2
+    of_residual = max(_doubt(outcome), 2 * residual**2 / weight)
+    total = signal + residual
+    sd = math.sqrt(residual**2 * of_signal + signal**2 * of_residual) / total**2
+    return _within(signal / total, sd, probability)
+
+
+def _mapped_size(posterior: "Posterior", evidence: Evidence, slopes: Array) -> float:
+    """Squared length of slopes along the columns in which visits have their noise."""
+    frame = evidence.frame
+    if frame is None:  # pragma: no cover - who asks has checked
+        raise AssertionError
+    whole = np.zeros(posterior.study.d)
+    columns = posterior.study.columns
+    first = int(posterior.model.intercept)
+    names = posterior.model.columns[first:]
+    whole[[columns.index(name) for name in names]] = slopes[first:]
+    mapped = np.linalg.solve(frame.map, whole)
+    return float(mapped[first:] @ mapped[first:])
+
+
+def _doubt(outcome: Outcome) -> float:
+    """Variance of the residual variance; 0 where an outcome has one value of it."""
+    if isinstance(outcome, Draws):
+        return float(np.var(outcome.noise_variance))
+    if isinstance(outcome, Mixture):
+        mean = outcome.residual_variance()
+        return float(outcome.weights @ (outcome.noise_variances - mean) ** 2)
+    return 0.0
 
 
 def response_of(pooled: Pooled, evidence: Evidence) -> Response | None:
@@ -120,21 +180,32 @@ def standardised_units(posterior: "Posterior") -> Units | None:
         return None
     if posterior.family is not None:
         return None
-    response = response_of(pooled, posterior.source.evidence)
-    if response is None:
+    variance = _response_variance(posterior, pooled, posterior.source.evidence)
+    if variance is None:
         return None
     # x'θ = x_user'Aθ/unit: the user's columns are unit·(A')⁻¹ times the encoded ones.
     to_user = user.response * np.linalg.inv(user.matrix)
     spread = to_user.T @ spread_of(pooled, intercept=model.intercept) @ to_user
     sizes = np.sqrt(np.maximum(np.diag(spread), 0.0))
     first = int(model.intercept)
-    factors = sizes / (user.response * math.sqrt(response.variance))
+    factors = sizes / (user.response * math.sqrt(variance))
     return Units(
         names=user.names[first:],
         matrix=factors[first:, None] * user.matrix[first:],
         offset=factors[first:] * user.offset[first:],
-        response=1 / math.sqrt(response.variance),
+        response=1 / math.sqrt(variance),
     )
+
+
+def _response_variance(posterior: "Posterior", pooled: Pooled, evidence: Evidence) -> float | None:
+    """Variance of the response, scaled; with visits what slopes explain and what they leave."""
+    if evidence.frame is None:
+        response = response_of(pooled, evidence)
+        return None if response is None else response.variance
+    slopes = posterior.outcome.mean()
+    spread = spread_of(pooled, intercept=posterior.model.intercept)
+    residual = posterior.outcome.residual_variance()
+    return max(float(slopes @ spread @ slopes), 0.0) + residual if residual > 0 else None
 
 
 def _weight(pooled: Pooled, *, intercept: bool) -> float:

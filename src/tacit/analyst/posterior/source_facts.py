@@ -17,6 +17,7 @@ TWO_AXES = (
     "covariance",
     "feature_scale",
     "map",
+    "misfit",
     "gram",
     "starts",
     "first_map",
