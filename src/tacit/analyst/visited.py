@@ -45,8 +45,10 @@ LONG = 0.06
 """How far it is off, over σ, where rows longer than usual are shrunk."""
 UNEQUAL = 0.3
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
-FAR = 0.07
+FAR = 0.1
 """How far a slope is off, over σ, where rows may lie far out in its column."""
+FAR_POWER = 4
+"""How fast that vanishes as the radius nears the end of the range."""
 TINY = 1e-12
 SURELY = 2.0
 """Standard deviations of its noise at which half of what rows hold along a direction counts."""
@@ -303,6 +305,33 @@ def misfit_of(shape: Shape, question: Question, rows: float) -> float:
     return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
 
 
+def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
+    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
+
+    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
+    which count for less and are those that decide on its slope in least squares. With
+    f = max(0, 1 − 1/m)⁴, the slope is off by about `FAR`·fσ times its error of one row.
+    """
+    inverse = np.linalg.inv(frame.map)
+    rows = np.linalg.inv(frame.gram / frame.rate)
+    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
+    gram = inverse.T @ frame.gram @ inverse
+    covariance = np.zeros_like(gram)
+    first = int(study.intercept)
+    for product in study.products:
+        for k in range(first, first + product.width):
+            along = np.zeros(len(gram))
+            along[k] = 1.0
+            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
+            along[0] -= middle
+            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
+            far = max(0.0, 1 - question.radius / length) ** FAR_POWER
+            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
+        first += product.width
+    mapped: Array = inverse @ covariance @ inverse.T
+    return mapped
+
+
 def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     """Variance of the first answer by what holders differ in, along its axes.
 
@@ -322,33 +351,6 @@ def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
     scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
     return scatter
-
-
-def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
-    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
-
-    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
-    which count for less and are those that decide on its slope in least squares. With
-    f = max(0, 1 − 1/m), the slope is off by about `FAR`·fσ times its error of one row.
-    """
-    inverse = np.linalg.inv(frame.map)
-    rows = np.linalg.inv(frame.gram / frame.rate)
-    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
-    gram = inverse.T @ frame.gram @ inverse
-    covariance = np.zeros_like(gram)
-    first = int(study.intercept)
-    for product in study.products:
-        for k in range(first, first + product.width):
-            along = np.zeros(len(gram))
-            along[k] = 1.0
-            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
-            along[0] -= middle
-            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
-            far = max(0.0, 1 - question.radius / length)
-            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
-        first += product.width
-    mapped: Array = inverse @ covariance @ inverse.T
-    return mapped
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:
