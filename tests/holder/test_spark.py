@@ -211,7 +211,7 @@ def refusal(source, study=STUDY):
 
 
 def test_an_error_on_an_executor_comes_back_as_its_sentence(spark):
-    frame = frame_of(spark, 1000)
+    frame = frame_of(spark, 1000, 2)
     late = frame.selectExpr(
         "age", f"CASE WHEN age = 77 THEN '{SECRET}' ELSE ward END AS ward", "bmi", "days"
     )
@@ -226,7 +226,7 @@ def test_an_error_on_an_executor_comes_back_as_its_sentence(spark):
 
 
 def test_an_error_inside_spark_is_not_quoted(spark, tmp_path):
-    frame = frame_of(spark, 1000).selectExpr(
+    frame = frame_of(spark, 1000, 2).selectExpr(
         "CAST(concat(ward, 'SECRET', '6614') AS INT) AS age", "ward", "bmi", "days"
     )
     with pytest.raises(TableError, match="Spark could not read the table") as caught:
