@@ -81,11 +81,26 @@ class Frame:
         """
         inverse = np.linalg.inv(self.map)
         differences = (inverse * spread) @ inverse.T
-        rows = evidence.holders if evidence.counts is None else evidence.counts.sum()
-        total = np.linalg.inv(rows * self.gram)
-        summed = np.sum(evidence.grams @ differences @ evidence.grams, axis=0)
-        between: Array = total @ summed @ total
+        rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
+        own = self._own_grams(evidence, rows)
+        total = np.linalg.inv(rows.sum() * self.gram)
+        between: Array = total @ np.sum(own @ differences @ own, axis=0) @ total
         return (between + between.T) / 2
+
+    def _own_grams(self, evidence: Evidence, rows: Array) -> Array:
+        """Every holder's S_j, drawn towards its rows' part of the common one as far as noise goes.
+
+        Squares are taken of it, in which noise would count as a difference: the share that is kept
+        of how a holder's lies apart is that of James and Stein, none where noise explains it all.
+        """
+        common = rows[:, None, None] * self.gram
+        apart = evidence.grams - common
+        d = evidence.d
+        noise = d * evidence.gram_sd**2 + d * (d - 1) * evidence.off_diagonal_sd**2
+        size = np.maximum(np.sum(apart**2, axis=(1, 2)), TINY)
+        kept = np.maximum(0.0, 1 - noise / size)
+        own: Array = common + kept[:, None, None] * apart
+        return own
 
     def prior(self, prior: Prior, between: Array | None = None) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
@@ -336,7 +351,8 @@ def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     """Variance of the first answer by what holders differ in, along its axes.
 
     The first answer is that of all holders' rows together: where one lies elsewhere it is no
-    narrow prior of what holders have in common. Scatter that noise explains counts for nothing.
+    narrow prior of what holders have in common. Scatter that noise and few rows explain counts for
+    nothing.
     """
     pools = [Pool.of(talk[0]) for talk in talks]
     none = np.zeros((len(opening.theta), len(opening.theta)))
@@ -347,7 +363,8 @@ def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     apart = slopes / rows[:, None] @ opening.stretch.map
     noise = np.array([pool.moment_sd**2 for pool in pools]) / rows**2
     lengths = np.sum(opening.stretch.map**2, axis=0)
-    ratio = np.var(apart, axis=0, ddof=1) / (lengths * np.mean(noise))
+    sampling = opening.answer.residual**2 * np.diag(opening.stretch.known.gram) * np.mean(1 / rows)
+    ratio = np.var(apart, axis=0, ddof=1) / (lengths * np.mean(noise) + sampling)
     clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
     scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
     return scatter
