@@ -2,9 +2,8 @@
 
 Chains of problems this small wait for the launching of kernels, one after the other; processes side
 by side fill the gaps, and compile at the same time. Every d (or data set) is cut further, by J.
-Processes take turns on the GPU. What bounds the whole is the processor: every process imports jax
-and compiles its own kernels. (NVIDIA's MPS, which runs kernels of several processes at once, gained
-nothing beside loops as graphs, and a run of both together did not end.)
+Where NVIDIA's MPS can be had, kernels of several processes run at once; without it they take turns.
+What bounds the whole is the processor: every process imports jax and compiles its own kernels.
 """
 
 import argparse
@@ -13,7 +12,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +25,7 @@ from experiments.run.parts import Part, PartError, joined, load
 
 Line = dict[str, Any]
 """What a part took."""
-GPU = "nvidia-smi"
-"""A program that is there where there is a GPU."""
+MPS = "nvidia-cuda-mps-control"
 ALONE = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "OMP_NUM_THREADS": "1",
@@ -45,7 +46,7 @@ SIDE_BY_SIDE = 20
 
 def pieces_at_a_time() -> int:
     """How many pieces run at once unless the caller says: one where there is no GPU to share."""
-    return 1 if shutil.which(GPU) is None else SIDE_BY_SIDE
+    return 1 if shutil.which(MPS) is None else SIDE_BY_SIDE
 
 
 class Piece(NamedTuple):
@@ -62,8 +63,7 @@ class Piece(NamedTuple):
 
 def run(pieces: list[Piece], options: argparse.Namespace) -> list[Line]:
     """Run every piece, the dearest first: those are the last ones listed."""
-    environment = environment_of_pieces()
-    with ThreadPoolExecutor(options.processes) as pool:
+    with sharing() as environment, ThreadPoolExecutor(options.processes) as pool:
         lines = pool.map(lambda piece: run_one(piece, options, environment), reversed(pieces))
         return list(lines)[::-1]
 
@@ -76,6 +76,7 @@ def run_one(piece: Piece, options: argparse.Namespace, environment: dict[str, st
     command = [sys.executable, "-m", "experiments", "compute", options.experiment]
     command += ["--out", str(folder), "--times", str(times), "--seed", str(options.seed)]
     command += ["--methods", piece.method, "--only", piece.name, "--holders", str(piece.holders)]
+    command += ["--processes", "1"]  # a piece is not cut further
     command += ["--quick"] if options.quick else []
     command += [] if options.runs is None else ["--runs", str(options.runs)]
     command += [] if options.data is None else ["--data", str(options.data)]
@@ -92,12 +93,28 @@ def run_one(piece: Piece, options: argparse.Namespace, environment: dict[str, st
     return dict(line) | {"name": name, "device": told["device"]}
 
 
-def environment_of_pieces() -> dict[str, str]:
-    """The environment of processes that share a GPU, where there is one."""
+@contextmanager
+def sharing() -> Iterator[dict[str, str]]:
+    """The environment of processes that share a GPU, under MPS where that starts."""
     environment = os.environ | ALONE
-    if shutil.which(GPU) is not None:
+    program = shutil.which(MPS)
+    if program is None:
+        yield environment
+        return
+    with tempfile.TemporaryDirectory(prefix="mps-") as folder:
+        environment["CUDA_MPS_PIPE_DIRECTORY"] = folder
+        environment["CUDA_MPS_LOG_DIRECTORY"] = folder
         environment.setdefault("XLA_FLAGS", FLAGS)
-    return environment
+        started = subprocess.run([program, "-d"], env=environment, check=False)  # noqa: S603 - as above
+        if started.returncode:
+            yield os.environ | ALONE
+            return
+        try:
+            yield environment
+        finally:
+            subprocess.run(  # noqa: S603 - as above
+                [program], input="quit\n", text=True, env=environment, check=False
+            )
 
 
 def whole(paths: list[Path]) -> Part:

@@ -1,5 +1,6 @@
 """A small version of every experiment, from the command line to the page, numbers checked."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -17,7 +18,7 @@ from experiments import settings
 from experiments.model.data import FILES
 from experiments.model.design import simulated_rows
 from experiments.model.printed import NON_PRIVATE, REAL
-from experiments.run import compute, real
+from experiments.run import apart, compute, real
 from experiments.run.apart import Piece, whole
 from experiments.run.parts import PartError, columns_of, part_of, record, save
 from experiments.show.page import write_page
@@ -331,6 +332,23 @@ def test_both_samplers_of_normal_x_are_diagnosed(out):
     assert rhat["gradient"] < 1.02
     assert rhat["gradient"] < rhat["metropolis"]
     assert np.all(columns["smallest_error"] <= columns["largest_error"])
+
+
+def test_a_piece_is_not_cut_further(tmp_path, monkeypatch):
+    """Where a GPU is shared the default is many pieces at a time; a piece runs in one process."""
+    options = argparse.Namespace(
+        experiment="simulated", out=tmp_path, seed=0, quick=True, runs=None, data=None
+    )
+    commands = []
+
+    def failing(command, **_options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, "", "")
+
+    monkeypatch.setattr(apart.subprocess, "run", failing)
+    with pytest.raises(PartError, match=r"fixed-s d=2 J=5 failed"):
+        apart.run_one(Piece("fixed-s", "d=2", 5), options, {})
+    assert commands[0][commands[0].index("--processes") + 1] == "1"
 
 
 @pytest.mark.slow
