@@ -6,7 +6,7 @@ F_j = [S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm]. Few columns are worked on for al
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +71,14 @@ def sums_of(covariances: Array, sides: Sides) -> Sums:
 
 def symmetric(lower: Array) -> Array:
     """The symmetric matrix with this lower triangle."""
-    kept = np.tril(lower)
-    whole: Array = kept + np.tril(kept, -1).T
+    whole: Array = np.where(_lower(len(lower)), lower, lower.T)
     return whole
+
+
+@lru_cache(maxsize=4)
+def _lower(size: int) -> NDArray[np.bool_]:
+    """Where a matrix's lower triangle lies, its diagonal included."""
+    return np.tri(size, dtype=np.bool_)
 
 
 def inverse_of(precision: Array, factor: Array) -> Array:
