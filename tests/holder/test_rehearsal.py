@@ -278,3 +278,13 @@ def source_of(kind, rows):
     write = {"csv": rows.to_csv, "parquet": rows.to_parquet, "feather": rows.to_feather}[kind]
     write(f"table.{kind}", **({"index": False} if kind == "csv" else {}))
     return f"table.{kind}"
+
+
+def test_all_visits_are_said_to_leave():
+    study = agreed([AGE, SEX, BMI], planned_rows=[COUNT], visits=4)
+    places, times, *rest = seen(pd.DataFrame(columns()), study).leaves
+    assert places.startswith("sums and squares, with noise, of the response")
+    assert times.startswith("3 times, of rows mapped and offset")
+    assert any("X'X with noise" in line for line in rest)
+    (first, *_) = seen(pd.DataFrame(columns())).leaves
+    assert first.startswith("X'X with noise")

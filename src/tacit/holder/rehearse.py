@@ -26,6 +26,7 @@ from tacit.rows.reading import Reading
 from tacit.rows.table import Table, table_of
 from tacit.study import Study
 from tacit.study.grid import GRID
+from tacit.study.visits import has_places
 
 
 def seen_by(
@@ -174,8 +175,13 @@ def _of_column(study: Study, watch: Watch, column: Column) -> Iterator[Said]:
 
 
 def _leaves(study: Study) -> Iterator[str]:
-    """What the release would hold, in sentences."""
+    """What the release would hold, in sentences; of several visits, all of them."""
     d = study.d
+    if has_places(study):
+        yield "sums and squares, with noise, of the response and of every plain numeric column"
+    if study.visit_count > 1:
+        asked = study.visit_count - has_places(study)
+        yield f"{asked} times, of rows mapped and offset as each visit's public question says:"
     yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
     yield f"X'y with noise: {d:,} sums of products with the response"
     if study.response_square:
