@@ -320,7 +320,7 @@ print(len(stretch))
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "14"
+    assert done.stdout.strip() == "6"
 
 
 @pytest.mark.slow

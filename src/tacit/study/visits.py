@@ -20,6 +20,8 @@ MOST_VISITED = 100
 with a map of d² numbers each."""
 MOST_HIDDEN = 1.5
 """Noise over what planned rows hold, along one of d directions, up to which visits are several."""
+LEAST_HIDDEN = 1e-5
+"""The same, below which one visit tells as much: what bounds cut would outweigh what they save."""
 DEFAULT_ALONE = 10
 DEFAULT_TOGETHER = 4
 """Visits of a single holder or of a secure sum, and of several holders that exchange files."""
@@ -29,14 +31,14 @@ Budget = tuple[float, float]
 def default_visits(study: "Study") -> int:
     """How many visits a study has that states none: what suits rows, ε, d, holders and relation.
 
-    One where no rows are planned, where they are few, where further visits are excluded, and where
-    the response is 0 or 1: where such answers are rare, one visit tells more of log-odds
-    (docs/families.md). On public tables (`benchmarks/league.py`) ten visits win up to
+    One where no rows are planned, where they are few or very many, where further visits are
+    excluded, and where the response is 0 or 1: where such answers are rare, one visit tells more
+    of log-odds (docs/families.md). On public tables (`benchmarks/league.py`) ten visits win up to
     `MOST_HIDDEN`, as far as was tried.
     """
     if not study.planned_rows or _excludes_visits(study) or is_yes_or_no(study):
         return 1
-    if hidden(study) > MOST_HIDDEN:
+    if not LEAST_HIDDEN <= hidden(study) <= MOST_HIDDEN:
         return 1
     apart = len(study.planned_rows) > 1 and study.secure_sum is None
     return DEFAULT_TOGETHER if apart else DEFAULT_ALONE

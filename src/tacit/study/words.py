@@ -12,7 +12,14 @@ from tacit.privacy.visits import shares_of
 from tacit.study import Study
 from tacit.study.form import ReleaseForm
 from tacit.study.submodel import submodel
-from tacit.study.visits import MOST_HIDDEN, default_visits, has_places, hidden, is_yes_or_no
+from tacit.study.visits import (
+    LEAST_HIDDEN,
+    MOST_HIDDEN,
+    default_visits,
+    has_places,
+    hidden,
+    is_yes_or_no,
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,8 @@ def _why_visits(study: Study) -> str:
         )
     if share > MOST_HIDDEN:
         return f"{rule}, above {MOST_HIDDEN:g}, and up to there more visits were tried"
+    if share < LEAST_HIDDEN:
+        return f"{rule}, below {LEAST_HIDDEN:g}, so that one visit tells as much"
     if is_yes_or_no(study):
         return (
             "answers of 0 and 1 may be rare, which one visit tells better; where neither is below "

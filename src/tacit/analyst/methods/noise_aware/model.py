@@ -166,7 +166,7 @@ class Model:
         """The Gaussian at a σ², with E[θθ'] as it is."""
         return self.solution(self.sums(noise_variance), noise_variance)
 
-    @cached_property
+    @property
     def between(self) -> Array:
         """U'DU."""
         back = self.facts.back
