@@ -191,7 +191,8 @@ def times_table(times: Mapping[str, Any]) -> Table:
         f"Seconds of the chains on one {times['device']}: {settings.iterations:,} iterations each, "
         f"{times['total']:.0f} s in all with compilation, parts at the same time. The floor is by "
         "bytes: every problem read once and every state read and written once per iteration, at "
-        "4.8 TB/s. Between the two lies the launching of kernels: time hardly depends on d or J."
+        "4.8 TB/s. What bounds the whole is the processor: every part is a process that imports "
+        "jax and compiles; time hardly depends on d or J."
     )
     head = ["method", "", "chains", "wall", "sampling", "floor"]
     return Table(f"{name_of(settings)}-times", caption, head, rows)
