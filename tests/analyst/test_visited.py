@@ -459,6 +459,18 @@ def test_what_holders_share_takes_the_first_answers_weight_away():
     assert np.linalg.eigvalsh(frame.doubt(between))[-1] > 2 * alike[-1]
 
 
+def test_noise_in_holders_own_rows_is_no_difference_between_them():
+    """Ten holders of thirty rows: squares of noisy X'X once took the first answer away."""
+    agreed = study(300, holders=10, visits=10, epsilon=3.0)
+    rng = np.random.default_rng(0)
+    releases = simulate_visits(agreed, [apart(rng, 30, 0.0) for _ in range(10)], rng)
+    evidence = collect(releases, allow_simulated=True).evidence
+    between = evidence.frame.between(np.full(4, 0.1), evidence)
+    told = np.diag(evidence.frame.map @ between @ evidence.frame.map.T)
+    alike = 0.1 / 10  # what rows that are alike would give; noisy squares gave up to 13 times that
+    assert np.all(told < 4 * alike)
+
+
 def test_a_column_of_holders_is_as_unsure_as_their_intercepts_in_all_visits():
     """Two kinds of three holders: a difference of two means of three intercepts of sd 0.06."""
     agreed = study(12_000, holders=6, visits=3, epsilon=3.0)
