@@ -44,7 +44,7 @@ def package_batches(
         import pyreadstat
 
         read = getattr(pyreadstat, reader)
-        _, known = read(str(path), metadataonly=True, encoding=form.encoding)
+        _, known = read(str(path), metadataonly=True, output_format="dict", encoding=form.encoding)
         check_names(known.column_names, wanted, path.name)
         values, known = read(
             str(path),
