@@ -11,19 +11,21 @@ from tacit.analyst.families.links import FamilyName
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.family_prediction import mean_responses
 from tacit.budget import Budget
-from tacit.errors import TacitError
-from tacit.estimator import Array, PrivacyWarning, PrivateEstimator, batch_of, with_visits
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-
-try:
-    from sklearn.base import ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import validate_data
-except ImportError:
-    raise TacitError(
-        "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
-    ) from None
+from tacit.private_estimator import (
+    Array,
+    PrivacyWarning,
+    PrivateEstimator,
+    batch_of,
+    with_visits,
+)
+from tacit.scikit import (
+    ClassifierMixin,
+    check_classification_targets,
+    type_of_target,
+    validate_data,
+)
 
 TWO = 2
 """Classes that there are."""
