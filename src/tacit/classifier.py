@@ -13,13 +13,7 @@ from tacit.analyst.posterior.family_prediction import mean_responses
 from tacit.budget import Budget
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-from tacit.private_estimator import (
-    Array,
-    PrivacyWarning,
-    PrivateEstimator,
-    batch_of,
-    with_visits,
-)
+from tacit.private_estimator import Array, PrivacyWarning, PrivateEstimator
 from tacit.scikit import (
     ClassifierMixin,
     check_classification_targets,
@@ -85,10 +79,10 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
             relation=relation,
             prior=prior,
             budget=budget,
+            visits=visits,
         )
         self.classes = classes
         self.family = family
-        self.visits = visits
 
     def _fit(
         self,
@@ -102,9 +96,7 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
         self.classes_ = self._labels(labels)
         study = self._agreed((0.0, 1.0), intercept=True, persons=persons is not None)
         answers = (labels == self.classes_[1]).astype(float)
-        if self.visits != 1:
-            study = with_visits(study, self.visits, answers, persons)
-        collection = self._release(study, batch_of(study, x, answers, persons), sampler)
+        collection = self._release(study, x, answers, persons, sampler)
         self.posterior_ = fit(collection, prior=self.prior, family=self.family)
         mean = self.posterior_.mean()
         self.intercept_ = mean[:1]

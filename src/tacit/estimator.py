@@ -9,7 +9,7 @@ from tacit.analyst.fit import fit
 from tacit.budget import Budget
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-from tacit.private_estimator import Array, PrivateEstimator, batch_of, with_visits
+from tacit.private_estimator import Array, PrivateEstimator
 from tacit.scikit import RegressorMixin, validate_data
 
 
@@ -78,10 +78,10 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
             relation=relation,
             prior=prior,
             budget=budget,
+            visits=visits,
         )
         self.response_range = response_range
         self.fit_intercept = fit_intercept
-        self.visits = visits
 
     def _fit(
         self,
@@ -96,9 +96,7 @@ class PrivateBayesianRegression(RegressorMixin, PrivateEstimator):  # type: igno
             intercept=bool(self.fit_intercept),
             persons=persons is not None,
         )
-        if self.visits != 1:
-            study = with_visits(study, self.visits, response, persons)
-        collection = self._release(study, batch_of(study, x, response, persons), sampler)
+        collection = self._release(study, x, response, persons, sampler)
         self.posterior_ = fit(collection, prior=self.prior)
         mean = self.posterior_.mean()
         self.intercept_ = float(mean[0]) if study.intercept else 0.0

@@ -55,6 +55,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         relation: Relation,
         prior: Any,  # noqa: ANN401
         budget: Budget | None,
+        visits: int,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -62,6 +63,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.relation = relation
         self.prior = prior
         self.budget = budget
+        self.visits = visits
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: ANN401, N803
         """Spend (ε, δ) on the rows and infer the posterior.
@@ -98,11 +100,21 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """The encoded rows at which a fitted estimator predicts."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float64, reset=False)
-        [design] = Design(self.study_, response=False).blocks(batch_of(self.study_, x), len(x))
+        [design] = Design(self.study_, response=False).blocks(_batch_of(self.study_, x), len(x))
         return design
 
-    def _release(self, study: Study, batch: pa.RecordBatch, sampler: Sampler | None) -> Collection:
+    def _release(
+        self,
+        study: Study,
+        x: Array,
+        response: Array,
+        persons: pa.Array | None,
+        sampler: Sampler | None,
+    ) -> Collection:
         """Charge the budget and publish, to nobody but the estimator itself."""
+        if self.visits != 1:
+            study = _with_visits(study, self.visits, response, persons)
+        batch = _batch_of(study, x, response, persons)
         prior_of(self.prior, study)  # a wrong one is found before anything is paid
         purpose = Purpose("estimator")
         statistics = None
@@ -254,7 +266,7 @@ class _Fits:
         return {"_mus": list(self._mus), "_lock": None}
 
 
-def batch_of(
+def _batch_of(
     study: Study, x: Array, response: Array | None = None, persons: pa.Array | None = None
 ) -> pa.RecordBatch:
     """Arrays as a batch of the study's columns."""
@@ -296,7 +308,7 @@ def _unused(name: str, names: list[str]) -> str:
     return name
 
 
-def with_visits(study: Study, visits: int, response: Array, persons: pa.Array | None) -> Study:
+def _with_visits(study: Study, visits: int, response: Array, persons: pa.Array | None) -> Study:
     """The study with several visits; n, of rows or persons, is public under replace-one."""
     if study.relation != "replace-one":
         raise StudyError("visits above 1 need relation='replace-one', which publishes n")
