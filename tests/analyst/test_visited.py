@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -25,7 +24,7 @@ from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, law_of, whole_sd
 from tacit.visits.first import first_question, spread_of
 from tacit.visits.messages import ask
-from tacit.visits.pool import Known, Pool, Shape
+from tacit.visits.pool import Known, Pool
 from tacit.visits.reach import (
     REACHES,
     SLOPES_FROM,
@@ -112,44 +111,6 @@ def test_intervals_hold_the_best_line_where_residuals_are_skewed():
         low, high = fit(collect([release], allow_simulated=True)).interval(0.9).T
         inside.append((low <= truth) & (truth <= high))
     assert np.sum(inside, axis=0)[0] >= 18
-
-
-def test_what_bounds_take_away_widens_intervals():
-    """The less is cut and shrunk the nearer the line; scatter that is uneven is always allowed."""
-    question = Question(
-        study_hash="sha256:" + "0" * 64,
-        visit=2,
-        map=((1.0, 0.0), (0.0, 1.0)),
-        offset=(0.0, 0.0),
-        radius=1.0,
-        bound=1.0,
-    )
-    shape = Shape(gram=np.eye(2), gram_sd=0.1, residual=0.2, laws=(), level=0.9)
-    variances = [
-        misfit_of(
-            shape,
-            question.model_copy(update={"bound": bound, "radius": radius}),
-            rows=1000,
-        )
-        for bound, radius in [(0.1, 1.0), (0.3, 1.0), (0.3, 4.0), (2.0, 1e6)]
-    ]
-    assert variances == sorted(variances, reverse=True)
-    assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
-
-
-def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
-    """Its range is public: where no row can be longer than the radius, none is allowed for."""
-    agreed = study(4000)
-    release = simulate(
-        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
-    )
-    frame = collect([release], allow_simulated=True).evidence.frame
-    question = release.answers[-1].question
-    tight = question.model_copy(update={"radius": 1e6})
-    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
-    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
-    assert np.all(np.diag(spread)[1:] > 0)
-    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
