@@ -98,7 +98,7 @@ def skewed(rng, n):
 def test_intervals_hold_the_best_line_where_residuals_are_skewed():
     """24 intercepts: fewer than 18 would be seen at 90 % about once in 130 trials; seeds are fixed.
 
-    Without what misfit adds 12 are held.
+    Without what is said of cut residuals 15 are held.
     """
     many = skewed(np.random.default_rng(99), 200_000)
     design = np.column_stack([np.ones(len(many)), many[:, :-1]])
@@ -209,6 +209,7 @@ def test_a_holder_far_from_all_others_is_named_and_misleads_nobody(visits):
 
 
 def test_visits_tell_more_where_ranges_are_wide():
+    """Though noise hides whether rows lie far out in those ranges, which intervals allow for."""
     widths = []
     for visits in (1, 6):
         rng = np.random.default_rng(0)
@@ -216,7 +217,7 @@ def test_visits_tell_more_where_ranges_are_wide():
         posterior = fit(collect([release], allow_simulated=True))
         low, high = posterior.interval(0.9)[1:].T
         widths.append(float(np.median(high - low)))
-    assert widths[1] < widths[0] / 4
+    assert widths[1] < widths[0] / 3
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

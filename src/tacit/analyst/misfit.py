@@ -24,19 +24,23 @@ from tacit.visits.first import Spread, spread_of
 
 Array = NDArray[np.float64]
 
-LOST = 0.4
+LOST = 0.5
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
-CUT = 0.15
+CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
 UNEQUAL = 0.1
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
-NEAR = 0.3
+NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-STATED = 0.03
-"""Usual ℓ of a column whose typical interval is stated, over that of any other."""
-SHARES = (np.arange(40) + 0.5) / 40
-"""Values of ℓ that are weighed against each other."""
-TINY = 1e-12
+FAR = 0.3
+"""Usual ℓ, at such a radius, of a column whose public range reaches beyond by as much or more; it
+falls with the radius's square."""
+STATED = 0.005
+"""Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
+ROOTS = (np.arange(60) + 0.5) / 60
+SHARES = ROOTS**2
+"""Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
+TINY = 1e-15
 
 
 @dataclass(frozen=True)
@@ -96,21 +100,29 @@ def taken(bound: float) -> float:
 def lost_square(column: Column, kept: float, noise: float) -> float:
     """E[ℓ²] of a column whose shrunk rows spread by `kept`, told with noise of this sd.
 
-    That is (1 − ℓ) times its variance. Before anything is told ℓ is half normal.
+    That is (1 − ℓ) times its variance v. Before anything is told ℓ has a half Cauchy law, and log v
+    any value; v is integrated out about its most likely value.
     """
-    scores = -0.5 * (SHARES / max(column.usual, TINY)) ** 2
+    scores = -np.log1p((SHARES / max(column.usual, TINY)) ** 2)
     if column.error is not None:
         left = 1 - SHARES
-        spread = np.hypot(noise, column.error * left) + TINY
-        scores -= 0.5 * ((kept - column.variance * left) / spread) ** 2 + np.log(spread)
-    weights = np.exp(scores - scores.max())
+        own = column.error**2 + TINY
+        other = noise**2 + TINY
+        spread = other + own * left**2
+        likely = (column.variance * other + kept * own * left) / spread
+        scores -= 0.5 * (kept - column.variance * left) ** 2 / spread + 0.5 * np.log(spread)
+        scores -= np.log(np.maximum(likely, noise + TINY))
+    weights = ROOTS * np.exp(scores - scores.max())
     return float(weights @ SHARES**2 / weights.sum())
 
 
 def columns_of(
     study: Study, places: Sequence[Places], question: Question, told: Told
 ) -> Iterator[Column]:
-    """Columns of numbers; 0/1 columns of levels have no rows that lie far out."""
+    """Columns of numbers; 0/1 columns of levels have no rows that lie far out.
+
+    Of one without a place or a typical interval nothing is told but its range.
+    """
     inverse = np.linalg.inv(told.map)
     gram = inverse.T @ told.gram @ inverse
     asked = placed(study) if places else ()
@@ -123,10 +135,14 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
+            usual = math.hypot(near, min(FAR / told.reach, beyond))
             if spread is not None and k in asked:
-                yield _asked(study, spread, asked.index(k), k, math.hypot(near, beyond))
+                yield _asked(study, spread, asked.index(k), k, usual)
+            elif _is_typical(product):
+                stated = STATED * math.hypot(near, beyond)
+                yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
             else:
-                yield _stated(product, k, middle, math.hypot(near, beyond))
+                yield Column(k, middle, variance=product.mean_square, error=None, usual=usual)
         first += product.width
 
 
@@ -143,17 +159,7 @@ def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Co
     )
 
 
-def _stated(product: Product, k: int, middle: float, usual: float) -> Column:
-    """A column of which the study alone says where it lies.
-
-    One with a typical interval is taken to fill it evenly; of any other nothing is told.
-    """
+def _is_typical(product: Product) -> bool:
+    """Whether a column has a typical interval stated, which it is then taken to fill evenly."""
     first, *others = product.parts
-    typical = not others and first.is_plain and first.feature.typical is not None
-    return Column(
-        place=k,
-        middle=middle,
-        variance=product.mean_square,
-        error=0.0 if typical else None,
-        usual=STATED * usual if typical else usual,
-    )
+    return not others and first.is_plain and first.feature.typical is not None
