@@ -188,8 +188,8 @@ def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
     model.second = best.second
     solution = model.solve(best.noise_variance)
     basis = pilot.facts.grams.basis
-    local = solution.sums.design[:, :, : len(model.mean)]
-    information = np.einsum("jab,jac->bc", local, local) / len(local)
+    d = len(model.mean)
+    information = solution.sums.normal[:d, :d] / len(pilot.facts.moments)
     within = np.linalg.inv(information + model.precision)
     return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T
 

@@ -182,11 +182,12 @@ def _sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
     """Every τ_k in turn, moved to its mean; the law that they leave."""
     tau = np.concatenate([np.zeros((len(told), 1)), np.exp(net)], axis=1)
     logs = np.zeros(tau.shape)
+    law = Law(net[:0], logs[:0])
     for place, k in enumerate(told.tolist()):
         one = profile.likelihood(k, tau[place])
         logs[place] = one - one.max()
-        mean = Law(net[: place + 1], logs[: place + 1]).means()[place]
-        profile.move(k, float(mean) ** 2)
+        law = Law(net[[place]], logs[[place]], before=law.after)
+        profile.move(k, float(law.means()[0]) ** 2)
     return Law(net, logs)
 
 
