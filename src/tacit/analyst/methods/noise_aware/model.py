@@ -314,10 +314,16 @@ class Model:
             square += 2 * explained.product(location, facts.moments[j])
             return location, float(square), float(np.sum(facts.slopes.hidden * second))
 
-        locations, squares, hidden = zip(
-            *mapped(taken, range(len(facts.moments))), strict=True
-        )
+        locations, squares, hidden = zip(*mapped(taken, range(len(facts.moments))), strict=True)
         return _Taken(np.array(locations), np.array(squares), np.array(hidden))
+
+
+def own_means(solution: Solution, prior_mean: Array) -> Array:
+    """Mean (J, d) of every holder's own θ_j, in the eigenbasis."""
+    d = len(prior_mean)
+    if d >= WIDE:
+        return wide.own_means(solution, prior_mean)
+    return own_coefficients(solution, prior_mean)[0]
 
 
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
@@ -355,7 +361,7 @@ def _square_root(covariance: Array) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     if len(covariance) >= WIDE:
-        root = np.linalg.qr(root.T, mode="r").T.astype(float)
+        root = np.linalg.qr(root.T).R.T.astype(float)
     return root
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.methods.noise_aware import wide
 from tacit.analyst.methods.noise_aware.model import Model, Solution
-from tacit.analyst.methods.noise_aware.sums import WIDE
+from tacit.analyst.methods.noise_aware.sums import WIDE, inverse_of
 from tacit.analyst.methods.noise_aware.threads import mapped
 
 Array = NDArray[np.float64]
@@ -62,12 +62,21 @@ class Profile:
             design = solution.sums.design.copy()
             design[:, :, :d] = solution.sums.design[:, :, :d] @ back
             normals = design.swapaxes(1, 2) @ design
+        return cls.at(normals, prior, model.spread)
+
+    def without(self, place: int) -> "Profile":
+        """As it was before any move, one holder left out."""
+        return Profile.at(np.delete(self.normals, place, axis=0), self.prior, self.spread)
+
+    @classmethod
+    def at(cls, normals: Array, prior: Array, spread: Array) -> "Profile":
+        """From what holders tell at some τ, and the precision beforehand."""
         total = normals.sum(axis=0)
-        inverse: Array = np.linalg.inv(total[:-1, :-1] + prior)
+        inverse = inverse_of(total[:-1, :-1] + prior)
         return cls(
             normals=normals,
             prior=prior,
-            spread=model.spread.copy(),
+            spread=spread.copy(),
             inverse=inverse,
             mean=inverse @ total[:-1, -1],
             moves=np.empty((len(normals), MOST_MOVES, len(total))),

@@ -11,6 +11,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.methods.noise_aware import lapack
+
 Array = NDArray[np.float64]
 
 WIDE = 128
@@ -86,6 +88,14 @@ class Joint:
             factor=factor,
             square=float(half @ half),
         )
+
+
+def inverse_of(precision: Array) -> Array:
+    """The inverse of a positive definite matrix."""
+    if len(precision) < WIDE:
+        return np.linalg.inv(precision).astype(float)
+    root = lapack.root_of(np.array(precision, order="F"))
+    return symmetric(lapack.squared(lapack.inverse_root(root)))
 
 
 def sums_of(covariances: Array, sides: Sides) -> Sums:

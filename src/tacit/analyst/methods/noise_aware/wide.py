@@ -139,6 +139,22 @@ def own_coefficients(solution: "Solution", prior_mean: Array) -> tuple[Array, Ar
     return np.array(means), np.array(covariances)
 
 
+def own_means(solution: "Solution", prior_mean: Array) -> Array:
+    """Mean (J, d) of every holder's own θ_j: θ + DS̄_jV_j⁻¹(ẑ_j − S̄_jθ − n_jc)."""
+    sums = solution.sums
+    mean = solution.joint.mean
+    d = len(prior_mean)
+    sides = sums.sides
+    left = sides.residual - sides.mean @ mean[:d]
+    left -= np.outer(sides.sizes, sides.shared @ mean[d:])
+    told = [
+        inner @ (white.T @ (white @ one))
+        for inner, white, one in zip(sides.mean, sums.white, left, strict=True)
+    ]
+    own: Array = prior_mean + mean[:d] + np.array(told) @ solution.between
+    return own
+
+
 def own_of(solution: "Solution", prior_mean: Array, j: int) -> tuple[Array, Array]:
     """The same of one holder."""
     sides = solution.sums.sides
@@ -170,9 +186,7 @@ class Explained:
     gram: Array  # KS̄
 
     @classmethod
-    def of(
-        cls, sampling: Array, noise: Array, scale: float, errors: Array | None
-    ) -> "Explained":
+    def of(cls, sampling: Array, noise: Array, scale: float, errors: Array | None) -> "Explained":
         """E is `scale` times `errors` or, where there are none, times S̄."""
         covariance = scale * (sampling if errors is None else errors)
         root = lapack.root_of((covariance + noise).T)
