@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import tacit
 from tacit.classifier import PrivateBayesianClassifier
 from tacit.errors import BudgetError, StudyError
-from tacit.estimator import PrivacyWarning
+from tacit.private_estimator import PrivacyWarning
 
 WIDE = (-1e3, 1e3)
 
@@ -63,7 +63,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::tacit.private_estimator.PrivacyWarning")
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)
 def test_scikit_learns_checks(estimator, check):
     """None of them is expected to fail."""
@@ -125,7 +125,7 @@ def test_ranges_must_be_given():
         classifier(ranges=None).fit(frame, y)
 
 
-@pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::tacit.private_estimator.PrivacyWarning")
 def test_it_is_scored_like_any_classifier():
     frame, y, _ = rows(count=4000)
     model = Seeded(ranges=[(18, 100), (10, 60)], random_state=0)

@@ -1,6 +1,6 @@
 """The scikit-learn face: its own checks, what a fit spends, predictions that know their error.
 
-Covers `tacit.estimator`, `tacit.budget`.
+Covers `tacit.estimator`, `tacit.private_estimator`, `tacit.scikit`, `tacit.budget`.
 """
 
 import copy
@@ -27,8 +27,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import tacit
 from tacit.errors import BudgetError, PriorError, StudyError
-from tacit.estimator import PrivacyWarning, PrivateBayesianRegression
+from tacit.estimator import PrivateBayesianRegression
 from tacit.privacy.gaussian import compose, mu_of
+from tacit.private_estimator import PrivacyWarning
 from tacit.simulation import simulate
 
 DELTA = 1e-6
@@ -116,7 +117,7 @@ ARRAY_API = "check_array_api_input"
 what it checks."""
 
 
-@pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::tacit.private_estimator.PrivacyWarning")
 @pytest.mark.parametrize(
     ("estimator", "check"), [pair for pair in CHECKS if name_of(pair[1]) != ARRAY_API]
 )
@@ -369,7 +370,7 @@ def test_a_seed_is_for_simulation_and_says_so():
         assert not first.fit(frame, y).fit(frame, y).simulated_
 
 
-@pytest.mark.filterwarnings("ignore::tacit.estimator.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::tacit.private_estimator.PrivacyWarning")
 @pytest.mark.parametrize(
     "ensemble",
     [

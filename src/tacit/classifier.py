@@ -11,19 +11,15 @@ from tacit.analyst.families.links import FamilyName
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.family_prediction import mean_responses
 from tacit.budget import Budget
-from tacit.errors import TacitError
-from tacit.estimator import Array, PrivacyWarning, PrivateEstimator, batch_of, with_visits
 from tacit.privacy.noise import Sampler
 from tacit.privacy.sensitivity import Relation
-
-try:
-    from sklearn.base import ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import validate_data
-except ImportError:
-    raise TacitError(
-        "the estimator needs scikit-learn: install it with pip install 'tacit-dp[sklearn]'"
-    ) from None
+from tacit.private_estimator import Array, PrivacyWarning, PrivateEstimator
+from tacit.scikit import (
+    ClassifierMixin,
+    check_classification_targets,
+    type_of_target,
+    validate_data,
+)
 
 TWO = 2
 """Classes that there are."""
@@ -83,10 +79,10 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
             relation=relation,
             prior=prior,
             budget=budget,
+            visits=visits,
         )
         self.classes = classes
         self.family = family
-        self.visits = visits
 
     def _fit(
         self,
@@ -100,9 +96,7 @@ class PrivateBayesianClassifier(ClassifierMixin, PrivateEstimator):  # type: ign
         self.classes_ = self._labels(labels)
         study = self._agreed((0.0, 1.0), intercept=True, persons=persons is not None)
         answers = (labels == self.classes_[1]).astype(float)
-        if self.visits != 1:
-            study = with_visits(study, self.visits, answers, persons)
-        collection = self._release(study, batch_of(study, x, answers, persons), sampler)
+        collection = self._release(study, x, answers, persons, sampler)
         self.posterior_ = fit(collection, prior=self.prior, family=self.family)
         mean = self.posterior_.mean()
         self.intercept_ = mean[:1]

@@ -14,7 +14,7 @@ is known exactly.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -60,6 +60,8 @@ class Law:
 
     net: Array  # (m, G)
     likelihood: Array  # (m, 1 + G): log-likelihood at τ = 0, then along the net
+    before: Array = field(default_factory=lambda: np.log(SHARE_WEIGHTS))
+    """Log weight of every π before these coefficients speak, (π,)."""
 
     @cached_property
     def _cells(self) -> Array:
@@ -77,10 +79,15 @@ class Law:
         return np.exp(self._cells - _log_sum(self._cells)[..., None])
 
     @cached_property
+    def after(self) -> Array:
+        """Log weight of every π after them, (π,)."""
+        after: Array = _log_sum(self._cells).sum(axis=1) + self.before
+        return after
+
+    @cached_property
     def shares(self) -> Array:
         """Probability of every π, (π,)."""
-        logs = _log_sum(self._cells).sum(axis=1) + np.log(SHARE_WEIGHTS)
-        weights = np.exp(logs - logs.max())
+        weights = np.exp(self.after - self.after.max())
         shares: Array = weights / weights.sum()
         return shares
 
