@@ -28,7 +28,7 @@ def table(rng: np.random.Generator, rows: int, dose: float | None = None) -> dic
 
 
 def fitted(
-    study: tacit.Study, *tables: dict[str, np.ndarray], holders: str | None = None
+    study: tacit.Study, *tables: dict[str, np.ndarray], holders: str = "differ"
 ) -> Posterior:
     rng = np.random.default_rng(0)
     releases = [simulate(study, rows, rng, holder=f"h{k}") for k, rows in enumerate(tables)]
