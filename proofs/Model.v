@@ -64,6 +64,22 @@ Definition change_squared (d : nat) (p : weights reals) (s s' : statistics) : R 
 Definition change (d : nat) (p : weights reals) (s s' : statistics) : R :=
   sqrt (change_squared d p s s').
 
+(** Several responses: a row's vector with k numbers, of which [single] j keeps the j-th alone. X'X,
+    n and the eigenvalue are there once, X'y and y'y for each response. *)
+Record answered := { features : vector; answers : vector }.
+Definition single (j : nat) (r : answered) : row := {| x := features r; y := answers r j |}.
+Definition of_answers (D : list (list answered)) (l : R) (j : nat) : statistics :=
+  of_persons (map (map (single j)) D) l.
+Definition joint_squared (d k : nat) (p : weights reals) (s s' : nat -> statistics) : R :=
+  below d (fun i => below d (fun m => Rsqr (xtx (s 0%nat) i m - xtx (s' 0%nat) i m)))
+  + below k (fun j => Rsqr (w p) * below d (fun i => Rsqr (xty (s j) i - xty (s' j) i)))
+  + below k (fun j => Rsqr (v p) * Rsqr (yty (s j) - yty (s' j)))
+  + Rsqr (c p) * Rsqr (count (s 0%nat) - count (s' 0%nat))
+  + Rsqr (e p) * Rsqr (eigenvalue (s 0%nat) - eigenvalue (s' 0%nat)).
+(** [sensitivity.py]: the weights at which one response stands for k. *)
+Definition as_one (k : nat) (p : weights reals) : weights reals :=
+  Build_weights reals (sqrt (INR k) * w p) (sqrt (INR k) * v p) (c p) (e p).
+
 (** The mechanism: a standard deviation for each published number, [None] where a part is not
     published. X'X is published as its upper triangle. [shift] is the change in units of noise: the
     mechanism's μ. *)

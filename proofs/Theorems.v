@@ -1,7 +1,7 @@
 (** The theorems, for a reader of [Formulas.v] and [Model.v]. Proofs are in the other files. *)
 
 Require Import Reals Lra Psatz List Permutation.
-From Tacit Require Import Sums Formulas Model Blocks Tables Witnesses Contributions Persons Places
+From Tacit Require Import Sums Formulas Model Blocks Tables Responses Witnesses Contributions Persons Places
   Clipped Noise Averaging AveragedWitnesses FreeSquare.
 Import ListNotations.
 Local Open Scope R_scope.
@@ -85,6 +85,25 @@ Theorem sensitivity_of_persons (rel : relation) (d : nat) (X Y : R) (p : weights
   (e p <> 0 -> solved d X (of_persons D l) /\ solved d X (of_persons D' l')) ->
   change d p (of_persons D l) (of_persons D' l') <= sqrt (sensitivity_squared reals rel 1 X Y p).
 Proof. intros. now apply units_bound. Qed.
+
+(** With k responses of one weight, X'X published once: as far as one response moves whose X'y and
+    y'y have √k times the weight. A row is a person of one. *)
+Theorem sensitivity_of_responses (rel : relation) (d k : nat) (X Y : R) (p : weights reals)
+  (D D' : list (list answered)) (l l' : R) :
+  (0 < k)%nat -> 0 < X -> 0 < Y ->
+  (forall person j, In person D \/ In person D' -> (j < k)%nat ->
+    legal_person d X Y (map (single j) person)) -> neighbours rel D D' ->
+  (e p <> 0 -> solved d X (of_answers D l 0) /\ solved d X (of_answers D' l' 0)) ->
+  sqrt (joint_squared d k p (of_answers D l) (of_answers D' l'))
+    <= sqrt (sensitivity_squared reals rel 1 X Y (as_one k p)).
+Proof.
+  intros some radius bound lawful near eigenvalues. apply sqrt_le_1_alt.
+  apply responses_bound; [exact some |]. intros j below_k.
+  apply sqrt_le_0; [apply change_nonneg | left; now apply sensitivity_positive |].
+  apply sensitivity_of_persons; [exact radius | exact bound | | now apply neighbours_map |].
+  - intros unit [member | member]; apply in_map_iff in member as (person & <- & inside); auto.
+  - intros published. destruct (eigenvalues published). split; now apply one_solution.
+Qed.
 
 (** In particular legal rows divided by √m; such a person contributes the mean of what its rows
     would. *)

@@ -42,6 +42,8 @@ STUDIES = {
     "add-remove": f'relation = "add-remove"\n{PLAIN}',
     "through-the-origin": f"intercept = false\n{PLAIN}",
     "triangular": f'{PLAIN}[release]\nnoise = "triangular"\nsmallest_eigenvalue = true\n',
+    "responses": 'responses = ["days", "cost"]\n'
+    f'{PLAIN}[[features]]\nname = "cost"\nrange = [0, 9]\n',
     "averaged": f"{PLAIN}[release]\naverage = 3\n",
     "sum": PLAIN
     + "[secure_sum]\nleast = 3\ncolluding = 0\n[secure_sum.holders]\n"
@@ -70,6 +72,7 @@ def table(rows=400):
         "bmi": rng.gamma(20, 1.3, rows).round(2),
         "ward": np.array(["surgery", "medicine", "other"])[rng.integers(3, size=rows)],
         "days": rng.exponential(6, rows).round(),
+        "cost": np.random.default_rng(20261116).gamma(2, 1.5, rows).round(1),
     }
 
 

@@ -338,7 +338,9 @@ def _imagine(study: Study, guess: Guess) -> Array:
     table, _ = imagined_rows(study, guess, rng, IMAGINED_ROWS)
     rows = _plain(study)
     batches = table_of(table, rows).batches()
-    return statistics_of(rows, batches, order=rng.permutation).floats() / IMAGINED_ROWS
+    gram = statistics_of(rows, batches, order=rng.permutation).floats()
+    own = study.d + 1  # the study's own response; others have the same noise
+    return gram[:own, :own] / IMAGINED_ROWS
 
 
 def _plain(study: Study) -> Study:

@@ -22,6 +22,7 @@ from tacit.privacy.noise import Sampler
 from tacit.release import Release
 from tacit.release.question import Question
 from tacit.study import Study
+from tacit.study.responses import place_of
 from tacit.study.visits import has_places
 from tacit.visits.ask import next_question
 from tacit.visits.sitting import Sitting
@@ -151,19 +152,21 @@ def seeded(rng: np.random.Generator) -> Sampler:
     return noise
 
 
-def exact(study: Study, table: object) -> Evidence:
-    """Exact statistics as evidence without noise.
+def exact(study: Study, table: object, response: str | None = None) -> Evidence:
+    """Exact statistics as evidence without noise, of one response where there are several.
 
     The method `non-private` takes them, and no release holds them.
     """
     statistics = statistics_of(study, batches_of(study, table))
     gram = statistics.floats()
+    d = study.d
+    place = d + place_of(study, response)
     return Evidence.of(
         study,
         None,
-        grams=gram[None, :-1, :-1],
-        moments=gram[None, :-1, -1],
+        grams=gram[None, :d, :d],
+        moments=gram[None, :d, place],
         rows=[statistics.n],
-        squares=gram[None, -1, -1],
-        eigenvalues=np.linalg.eigvalsh(statistics.xtx())[:1],
+        squares=gram[None, place, place],
+        eigenvalues=np.linalg.eigvalsh(gram[:d, :d])[:1],
     )

@@ -211,7 +211,7 @@ def test_a_shares_noise_has_its_size(sites):
     study = summing(sites)
     share = study.summed(1)
     draws = np.array(
-        [noisy_steps(Statistics.zero(study.d), share, secure_noise) for _ in range(200)],
+        [noisy_steps(Statistics.zero(study), share, secure_noise) for _ in range(200)],
         dtype=float,
     )
     scales = share.noise

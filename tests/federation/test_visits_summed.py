@@ -92,7 +92,7 @@ def test_a_sum_is_that_of_mapped_rows(three):
     study, messages = three
     question = messages[-1].visit.question
     totals = [total_of(mapped(question), study, table(200 + 10 * k, k)) for k in range(len(NAMES))]
-    total = sum(totals, Statistics.zero(study.d))
+    total = sum(totals, Statistics.zero(study))
     release = messages[-1]
     gram = np.ldexp(total.gram.astype(float), -36)
     assert release.n == total.n

@@ -25,9 +25,12 @@ from tacit.study.visits import statistics_form
 
 
 def make_study(
-    features: int = 2, levels: tuple[int, ...] = (), *, seed: int = 0, **fields
+    features: int = 2, levels: tuple[int, ...] = (), *, seed: int = 0, further: int = 0, **fields
 ) -> Study:
-    """A study with awkward numeric ranges, then categorical features of so many levels."""
+    """A study with awkward numeric ranges, then categorical features of so many levels.
+
+    It has so many `further` responses beside its own.
+    """
     rng = np.random.default_rng(seed)
     spans = 10.0 ** rng.integers(-3, 7, features + 1)
     lows = rng.normal(size=features + 1) * spans
@@ -37,12 +40,15 @@ def make_study(
         {"name": f"c{i}", "levels": [f"level {k}" for k in range(count)]}
         for i, count in enumerate(levels)
     ]
+    others = [f"z{i}" for i in range(further)]
+    columns += [{"name": name, "range": (-0.3, 10.0**i)} for i, name in enumerate(others)]
     document = {
         "name": "test",
         "epsilon": 1.0,
         "delta": 1e-5,
         "response": {"name": "y", "range": ranges[-1]},
         "features": columns,
+        "responses": ["y", *others] if others else [],
     }
     return Study.from_document(document | fields)
 
@@ -80,13 +86,14 @@ def distance(
     step = np.ldexp((first.gram - second.gram).astype(float), -STEP_BITS) / first.average
     parts = [
         np.linalg.norm(step[:d, :d]),
-        weights.response * np.linalg.norm(step[:d, d]),
-        weights.square * step[d, d],
+        weights.response * np.linalg.norm(step[:d, d:]),
+        weights.square * np.linalg.norm(np.diag(step)[d:]),
     ]
     parts.append(weights.count * (first.n - second.n))
     if weights.eigenvalue:
         smallest = [
-            np.linalg.eigvalsh(each.xtx())[0] if each.n else 0.0 for each in (first, second)
+            np.linalg.eigvalsh(each.xtx(study.response_count))[0] if each.n else 0.0
+            for each in (first, second)
         ]
         parts.append(weights.eigenvalue * (smallest[0] - smallest[1]))
     return math.hypot(*parts)
@@ -106,7 +113,7 @@ class Pair(NamedTuple):
         with_first = statistics(study, np.vstack([others, self.first]))
         rest = others if self.second is None else np.vstack([self.second, others])
         return distance(
-            study, with_first, statistics(study, rest) if len(rest) else Statistics.zero(study.d)
+            study, with_first, statistics(study, rest) if len(rest) else Statistics.zero(study)
         )
 
 
@@ -137,14 +144,16 @@ def _best(
     (x, y), (other_x, other_y) = (_encoded(study, rows, question) for rows in (firsts, seconds))
     weights = weights_of(study, question)
 
-    def product(inner, outer):  # of t(x, y) with t(x', y'), from x·x' and y·y'
-        return inner**2 + weights.response**2 * inner * outer + weights.square**2 * outer**2
+    def product(inner, outer):  # of t(x, y) with t(x', y'), from x·x' and each response's y·y'
+        squares = np.sum(outer**2, axis=0)
+        crossed = inner * np.sum(outer, axis=0)
+        return inner**2 + weights.response**2 * crossed + weights.square**2 * squares
 
     own = product(np.sum(x * x, axis=0), y * y)
     if study.relation == "add-remove":
         return firsts[np.argmax(own)], firsts[np.argmax(own)]
     theirs = product(np.sum(other_x * other_x, axis=0), other_y * other_y)
-    apart = own[:, None] + theirs - 2 * product(x.T @ other_x, np.outer(y, other_y))
+    apart = own[:, None] + theirs - 2 * product(x.T @ other_x, y[:, :, None] * other_y[:, None])
     i, k = np.unravel_index(np.argmax(apart), apart.shape)
     return firsts[i], seconds[k]
 
@@ -154,14 +163,25 @@ def _encoded(
 ) -> tuple[np.ndarray, np.ndarray]:
     blocks = Encoder(study, question=question).blocks(table(study, rows))
     block = np.hstack(list(blocks)) / GRID
-    return block[:-1], block[-1]
+    return block[: study.d], block[study.d :]
+
+
+def _answers(study: Study) -> list[int]:
+    """Coordinates of the responses."""
+    further = [i for i, each in enumerate(study.features) if each.name in study.responses]
+    return [*further, len(study.features)]
 
 
 def _proofs_rows(study: Study, rng: np.random.Generator) -> np.ndarray:
     """Rows of norm R and all cosines, the proofs' among them, with responses ±Y, 0 and the parallel
     case's t.
     """
-    numeric = [i for i, feature in enumerate(study.features) if feature.range is not None]
+    answers = _answers(study)
+    numeric = [
+        i
+        for i, feature in enumerate(study.features)
+        if feature.range is not None and i not in answers
+    ]
     if not numeric:
         return _random_rows(study, rng, 8)
     angles = np.arccos(np.clip([1.0, 0.0, _cosine(study), -1.0, 0.5], -1, 1))
@@ -172,14 +192,15 @@ def _proofs_rows(study: Study, rng: np.random.Generator) -> np.ndarray:
         row[numeric[0]] = math.cos(angle) * study.row_radius
         row[numeric[-1]] += math.sin(angle) * study.row_radius * (len(numeric) > 1)
         for response in (1.0, -1.0, 0.0, -_parallel_response(study)):
-            row[-1] = response * study.response_bound
+            row[answers] = response * study.response_bound
             rows.append(row.copy())
     return np.array(rows)
 
 
 def _cosine(study: Study) -> float:
-    """Cosine of the worst pair whose responses are ±Y: W²/2 with W = wY/R."""
-    return min(1.0, (study.response_weight * study.response_bound / study.row_radius) ** 2 / 2)
+    """Cosine of the worst pair whose responses are all ±Y: W²/2 with W² = Σ(wY/R)²."""
+    one = (study.response_weight * study.response_bound / study.row_radius) ** 2
+    return min(1.0, study.response_count * one / 2)
 
 
 def _parallel_response(study: Study) -> float:
@@ -201,13 +222,14 @@ def _random_rows(study: Study, rng: np.random.Generator, count: int) -> np.ndarr
         * rng.uniform(0.9, 1.5, (count, 1))
         / np.maximum(np.linalg.norm(rows[:, :-1], axis=1, keepdims=True), 1e-9)
     )
-    rows[:, -1] = rng.choice(
-        [-2.0, -1.0, -study.response_bound, 0.0, 0.3, study.response_bound, 1.0, 2.0], count
-    )
     kinds = np.arange(count) % 4
+    answers = _answers(study)
+    values = [-2.0, -1.0, -study.response_bound, 0.0, 0.3, study.response_bound, 1.0, 2.0]
+    drawn = rng.choice(values, (count, len(answers)))
     corners = rng.choice([-1.0, 0.0, 1.0], (count, width), p=[0.45, 0.1, 0.45])
-    rows[kinds == 1, :-1] = corners[kinds == 1, :-1]
-    rows[kinds == 2, :-1] *= rng.choice([1.0, 10.0, 1e30], (count, 1))[kinds == 2]
+    rows[kinds == 1] = corners[kinds == 1]
+    rows[kinds == 2] *= rng.choice([1.0, 10.0, 1e30], (count, 1))[kinds == 2]
+    rows[:, answers] = drawn
     if study.missing != "refuse":
         incomplete = np.flatnonzero(kinds == 3)[: count // 20 + 1]
         rows[incomplete, rng.integers(0, width, len(incomplete))] = np.nan

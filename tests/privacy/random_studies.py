@@ -16,7 +16,7 @@ FUNCTIONS = ["log", "log2", "log10", "log1p", "sqrt", "exp"]
 KEYS = {name: letter * 43 + "=" for name, letter in zip(("h0", "h1", "h2"), "ABC", strict=True)}
 FORMS = (
     *("table", "averaged", "places", "sum", "stream", "visits"),
-    *("questions", "persons", "weighted", "summed"),
+    *("questions", "persons", "weighted", "summed", "responses"),
 )
 VISITED = ("places", "visits", "questions", "summed")
 TINY = (0.0, -0.0, 5e-324, 1e-300)
@@ -51,9 +51,11 @@ def _document(rng, form):
     }
     if rng.random() < 0.25:
         document["terms"] = _terms(rng, features)
-    numeric = [feature["name"] for feature in features if "range" in feature]
-    if form in {"table", "stream", "sum"} and numeric and rng.random() < 0.25:
-        document["responses"] = ["y", numeric[0]]
+    several = form in {"table", "stream", "sum", "persons", "weighted"}
+    if form == "responses" or (several and rng.random() < 0.25):
+        further = [f"z{k}" for k in range(int(rng.integers(1, 5)))]
+        document["features"] += [{"name": name, "range": _range(rng)} for name in further]
+        document["responses"] = ["y", *further]
     if form in VISITED:
         visits = 3 if form == "places" else 2
         document |= {"visits": visits, "planned_rows": [7] * len(KEYS)}

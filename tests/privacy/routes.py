@@ -118,10 +118,13 @@ class OfTables(Route):
         noise = release.noise
         d = self.study.d
         upper = np.triu_indices(d, 1)
-        values = [*np.diag(release.gram), *release.gram[upper], *release.moment]
-        sds = [noise.xtx_diagonal] * d + [noise.xtx_off_diagonal] * len(upper[0]) + [noise.xty] * d
-        extra = [(release.yty, noise.yty), (release.smallest_eigenvalue, noise.eigenvalue)]
-        extra.insert(1, (release.n, noise.count))
+        k = self.study.response_count
+        values = [*np.diag(release.gram), *release.gram[upper], *release.moments.ravel()]
+        sds = [noise.xtx_diagonal] * d + [noise.xtx_off_diagonal] * len(upper[0])
+        sds += [noise.xty] * (d * k)
+        squares = [None] * k if release.squares is None else release.squares
+        extra = [(square, noise.yty) for square in squares]
+        extra += [(release.n, noise.count), (release.smallest_eigenvalue, noise.eigenvalue)]
         for value, sd in extra:
             if sd is not None:
                 values.append(value)
@@ -133,9 +136,10 @@ class OfTables(Route):
         statistics = total_of(STATISTICS, self.study, rows)
         unit = 2.0**STEP_BITS * statistics.average
         gram = statistics.gram.astype(float) / unit
-        xtx = gram[:-1, :-1]
-        values = [*np.diag(xtx), *xtx[np.triu_indices(self.study.d, 1)], *gram[:-1, -1]]
-        values += [gram[-1, -1]] if self.study.response_square else []
+        d = self.study.d
+        xtx = gram[:d, :d]
+        values = [*np.diag(xtx), *xtx[np.triu_indices(d, 1)], *gram[d:, :d].ravel()]
+        values += [*np.diag(gram)[d:]] if self.study.response_square else []
         values += [statistics.n] if self.study.count == "noisy" else []
         values += [np.linalg.eigvalsh(xtx)[0]] if self.study.release.smallest_eigenvalue else []
         return np.array(values, dtype=float)
@@ -355,6 +359,7 @@ ROUTES: dict[str, type[Route]] = {
     "summed": OfSummedQuestions,
     "persons": OfTables,
     "weighted": OfTables,
+    "responses": OfTables,
 }
 
 

@@ -336,7 +336,7 @@ def test_averaged_statistics_of_pieces_are_not_merged():
     with pytest.raises(TableError, match="in one piece"):
         part + part
     with pytest.raises(TableError, match="in one piece"):
-        Statistics.zero(study.d) + part
+        Statistics.zero(study) + part
 
 
 def test_statistics_of_another_average_are_not_published():

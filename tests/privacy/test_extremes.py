@@ -177,7 +177,7 @@ def test_every_extreme_of_a_secure_sum_can_be_drawn():
     for study in sums():
         for holders in (1, len(study.secure_sum.holders)):
             check_noise(study.summed(holders))
-        noisy_steps(Statistics.zero(study.d), study.summed(1), rehearsal)
+        noisy_steps(Statistics.zero(study), study.summed(1), rehearsal)
 
 
 @pytest.mark.parametrize("visits", range(2, MOST_VISITS + 1))

@@ -115,7 +115,7 @@ def test_releases_carry_the_stated_covariance(name):
     """
     study = STUDIES[name]
     draws = np.array(
-        [entries(privatise(study, Statistics.zero(study.d), PURPOSE)) for _ in range(2000)]
+        [entries(privatise(study, Statistics.zero(study), PURPOSE)) for _ in range(2000)]
     )
     assert draws.shape[1] == study.form.layout.entries
     assert_independent_standard_normals(draws / stated_sds(study))
@@ -124,7 +124,7 @@ def test_releases_carry_the_stated_covariance(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_seeded_releases_carry_it_too_and_say_that_they_are_simulated(name):
     study, sampler = STUDIES[name], seeded(np.random.default_rng(5))
-    releases = [privatise(study, Statistics.zero(study.d), PURPOSE, sampler) for _ in range(1000)]
+    releases = [privatise(study, Statistics.zero(study), PURPOSE, sampler) for _ in range(1000)]
     assert all(release.simulated and "protects nobody" in release.mechanism for release in releases)
     assert_independent_standard_normals(
         np.array([entries(release) for release in releases]) / stated_sds(study)

@@ -150,6 +150,81 @@ def test_the_free_weight_of_the_square_is_the_largest_free_one(x, y, share):
     )
 
 
+# Several responses.
+
+
+def joint_contribution(x: np.ndarray, y: np.ndarray, weights: Weights) -> np.ndarray:
+    """(xx', w·y_j x, v·y_j², k) of a row with several responses."""
+    moments = weights.response * np.outer(y, x).ravel()
+    squares = weights.square * y**2
+    return np.concatenate([np.outer(x, x).ravel(), moments, squares, [weights.count]])
+
+
+def found_of_several(
+    bounds: tuple[float, float], weights: Weights, k: int, relation: str, rng: np.random.Generator
+) -> float:
+    """Largest change over rows of two columns and k responses, by L-BFGS-B from random starts."""
+    x, y = bounds
+
+    def change(point):
+        length, other_length, angle = point[:3]
+        own = joint_contribution(x * length * np.array([1.0, 0.0]), y * point[3 : 3 + k], weights)
+        if relation == "add-remove":
+            return np.linalg.norm(own)
+        turned = x * other_length * np.array([math.cos(angle), math.sin(angle)])
+        return np.linalg.norm(own - joint_contribution(turned, y * point[3 + k :], weights))
+
+    limits = [(0, 1), (0, 1), (0, math.pi), *[(-1, 1)] * (2 * k)]
+    low, high = np.array(limits).T
+    scale = change(np.array([1.0, 1.0, 0.7, *[1.0] * k, *[-0.5] * k]))
+    starts = np.vstack(
+        [rng.uniform(low, high, (8, len(limits))), [1, 1, 1, *[1.0] * k, *[-1.0] * k]]
+    )
+    return max(
+        -minimize(lambda point: -change(point) / scale, start, bounds=limits).fun * scale
+        for start in starts
+    )
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("seed", range(6))
+def test_several_responses_move_as_far_as_one_that_stands_for_them(relation, seed):
+    rng = np.random.default_rng(seed)
+    k = 2 + seed % 3
+    x = math.exp(rng.uniform(-1, 1))
+    y = math.exp(rng.uniform(-1, 1))
+    w = (x / y) * math.exp(rng.uniform(-1.5, 1.0)) / math.sqrt(k)
+    square = w * w * [0.0, 0.3, 1.0][seed % 3]
+    weights = Weights(w, square, count=x * x / 8)
+    claimed = sensitivity(x, y, weights.as_one(k), relation)
+    found = found_of_several((x, y), weights, k, relation, rng)
+    assert 0.9999 * claimed <= found <= claimed * (1 + 1e-9)
+    assert claimed > sensitivity(x, y, weights, relation)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    k=st.integers(1, 4),
+    rows=st.lists(unit, min_size=14, max_size=14),
+    w=st.floats(1e-3, 1e3),
+    v=st.one_of(st.just(0.0), st.floats(1e-6, 1e6)),
+    bound=st.floats(1e-2, 1e2),
+)
+def test_what_several_move_is_the_mean_of_what_each_would(k, rows, w, v, bound):
+    """The identity behind it, in squares: each alone at √k times the weights of X'y and y'y."""
+    weights = Weights(w, v, count=0.5)
+    x = np.array([rows[:3], rows[3:6]])
+    y = bound * np.array([rows[6 : 6 + k], rows[10 : 10 + k]])
+    first, second = (joint_contribution(x[i], y[i], weights) for i in (0, 1))
+    alone = [
+        contribution(x[0], y[0, j], weights.as_one(k))
+        - contribution(x[1], y[1, j], weights.as_one(k))
+        for j in range(k)
+    ]
+    mean = np.mean([move @ move for move in alone])
+    assert (first - second) @ (first - second) == pytest.approx(mean, rel=1e-9, abs=1e-12)
+
+
 # The smallest eigenvalue.
 
 
@@ -207,7 +282,7 @@ def test_the_eigenvalue_solver_against_thirty_digits():
 # The real encoder: rows that fill a ball.
 
 
-def ball_study(seed: int, relation: str):
+def ball_study(seed: int, relation: str, further: int = 0):
     """No intercept, numeric features, R ≤ 1: every x of the ball is a row; R/Y from 0.1 to 10."""
     rng = np.random.default_rng(seed)
     ratio, radius = 10 ** rng.uniform(-1, 1), rng.uniform(0.3, 1.0)
@@ -222,7 +297,12 @@ def ball_study(seed: int, relation: str):
     if relation == "add-remove":
         release["count"] = ["noisy", "withheld", "public"][seed % 3]
     return make_study(
-        int(rng.integers(2, 9)), seed=seed, relation=relation, intercept=False, release=release
+        int(rng.integers(2, 9)),
+        seed=seed,
+        further=further,
+        relation=relation,
+        intercept=False,
+        release=release,
     )
 
 
@@ -235,6 +315,14 @@ def test_in_a_ball_the_encoder_reaches_the_sensitivity_and_never_exceeds_it(rela
     alone, among_others = pair.change(study), pair.change(study, others)
     assert alone == pytest.approx(among_others, rel=1e-12)
     assert 0.99 * study.form.sensitivity <= alone <= study.form.sensitivity
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("seed", range(6))
+def test_with_several_responses_it_is_reached_and_never_exceeded_too(relation, seed):
+    study = ball_study(seed, relation, further=1 + seed % 3)
+    change = worst_pair(study, np.random.default_rng(seed)).change(study)
+    assert 0.99 * study.form.sensitivity <= change <= study.form.sensitivity
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.3, 3.0])
@@ -295,6 +383,7 @@ def any_study(seed: int):
         numeric,
         levels,
         seed=seed,
+        further=max(0, seed % 5 - 2),
         relation=relation,
         intercept=intercept,
         missing=missing,
@@ -483,7 +572,7 @@ def test_any_split_permutation_and_merge_gives_the_same_bits(seed, parts):
     pieces = [table(study, shuffled[part]) for part in splits(rng, count, parts)]
     streamed = statistics_of(study, pieces)
     merged = sum(
-        (statistics_of(study, [piece]) for piece in reversed(pieces)), Statistics.zero(study.d)
+        (statistics_of(study, [piece]) for piece in reversed(pieces)), Statistics.zero(study)
     )
     for other in (streamed, merged):
         assert other.n == whole.n

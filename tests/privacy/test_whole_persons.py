@@ -60,7 +60,7 @@ def statistics(
     study: Study, persons: list[np.ndarray], question: Question | None = None
 ) -> Statistics:
     if not persons:
-        return Statistics.zero(study.d)
+        return Statistics.zero(study)
     tally = STATISTICS if question is None else mapped(question)
     return total_of(tally, study, persons_table(study, persons))
 

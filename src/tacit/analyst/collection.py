@@ -4,7 +4,7 @@ The batches of a stream are pooled into what reads like one release of their hol
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tacit.release import Release
 from tacit.release.document import Published
 from tacit.release.log import Entry, LogReader, is_log
 from tacit.study import Study
+from tacit.study.responses import place_of
 
 TrustedKeys = Mapping[str, str] | Iterable[str]
 """Each holder's public key in base64."""
@@ -53,6 +54,18 @@ class Collection:
             rows=_column([release.n for release in releases]),
             squares=_column([release.yty for release in releases]),
             eigenvalues=_column([release.smallest_eigenvalue for release in releases]),
+        )
+
+    def of_response(self, name: str | None) -> Evidence:
+        """The same where that one of the study's responses is asked about."""
+        place = place_of(self.study, name)
+        if place == 0:
+            return self.evidence
+        whole = [release for release in self.releases if not isinstance(release, Filed)]  # all
+        return replace(
+            self.evidence,
+            moments=np.array([release.moments[place] for release in whole]),
+            squares=_column([None if one.squares is None else one.squares[place] for one in whole]),
         )
 
     @property

@@ -18,13 +18,7 @@ from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Method, Mixture, Outcome, Settings
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
-from tacit.analyst.posterior.source import (
-    HoldersAre,
-    Source,
-    of_columns,
-    of_response,
-    prior_of_columns,
-)
+from tacit.analyst.posterior.source import HoldersAre, Source, of_columns, prior_of_columns
 from tacit.analyst.prior import Prior, prior_named
 from tacit.analyst.prior_file import load_prior
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError
@@ -33,6 +27,7 @@ from tacit.study import Study
 from tacit.study.submodel import Submodel, named_terms, of_terms, submodel, term_names
 
 DEFAULT_METHOD = "noise-aware"
+ALIKE = "Holders were taken to be alike: where they differ, these intervals are too narrow."
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -74,11 +69,8 @@ def fit(
     study = collection.study
     names = term_names(study)
     kept = submodel(study, named_terms(only, names), named_terms(without, names), response)
-    evidence = collection.evidence
-    if kept.study.response != study.response:
-        evidence = of_response(evidence, study.columns.index(kept.study.response.name))
     source = Source(
-        evidence=evidence,
+        evidence=collection.of_response(response),
         prior=prior_of(prior, study),
         prior_name="(given in code)" if isinstance(prior, Prior) else str(prior),
         holders=holders,
@@ -151,6 +143,8 @@ def _posterior(
         evidence = frame.evidence(evidence)
         pooled = None if pooled is None else frame.pooled(pooled)
     sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]
+    if source.holders == "common" and evidence.holders > 1:
+        sentences.append(ALIKE)
     return Posterior(
         study=study,
         method=method.name,
@@ -162,7 +156,7 @@ def _posterior(
         options=_options(method, source, kept, study.response.name),
         software=f"tacit {version('tacit-dp')}",
         pooled=pooled,
-        question=kept.study if kept.left_out else None,
+        question=kept.study if kept.left_out or study.responses else None,
         source=source,
         family=told.family,
     )

@@ -28,7 +28,7 @@ from tacit.privacy.mechanism import Noise
 from tacit.release import Release
 from tacit.release.document import Published
 from tacit.release.places import Places, PlacesRelease
-from tacit.release.statistics import Answer
+from tacit.release.statistics import Answer, Further
 from tacit.study import Study
 
 Array = NDArray[np.float64]
@@ -158,6 +158,8 @@ def reach_of(rules: int) -> float:
 def _of_release(release: Release) -> Iterator[Rule]:
     """Its statistics and, in a study of several visits, what its holder said before."""
     yield from _of_statistics(Statistics.of(release, release))
+    for further in release.further or ():
+        yield from _of_further(release, further)
     if release.visit is None:
         return
     if release.visit.places is not None:
@@ -166,12 +168,19 @@ def _of_release(release: Release) -> Iterator[Rule]:
         yield from _of_statistics(Statistics.of(release, answer))
 
 
+def _of_further(release: Release, further: Further) -> Iterator[Rule]:
+    """What is said of a further response, beside the same X'X."""
+    stated = Statistics.of(release, release)
+    own = replace(stated, moments=np.array([further.xty]), squares=_alone(further.yty))
+    yield from _of_statistics(own)
+
+
 def _of_statistics(stated: Statistics) -> Iterator[Rule]:
     """Entries first: what is computed from them then stays finite."""
     study = stated.study
     noise = stated.noise
     d = study.d
-    reach = reach_of(d * (d + 1) + 4 * d + 12)
+    reach = reach_of((d * (d + 1) + 4 * d + 12) * study.response_count)
     count_slack = reach * (noise.count or 0.0)
     rows = np.full(len(stated.grams), MOST_ROWS)
     if stated.rows is not None:

@@ -75,7 +75,7 @@ class Filed:
 
 
 Read = Filed | Release
-"""Releases of several visits, of a sum or of another study are kept whole."""
+"""Releases of several visits or responses, of a sum or of another study are kept whole."""
 
 
 def read_many(files: Sequence[Path]) -> list[Read]:
@@ -143,7 +143,7 @@ def _is_alone(release: Told | Release, study: str) -> bool:
     """Whether it is all that its holder published for that study."""
     if isinstance(release, Told):
         return release.like.study_hash == study  # one of several visits, or a sum, has no like
-    alone = release.visit is None and release.survivors is None
+    alone = release.visit is None and release.survivors is None and release.further is None
     return alone and release.study_hash == study
 
 

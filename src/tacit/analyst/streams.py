@@ -33,14 +33,25 @@ class Batches:
     batches: int
     n: float | None
     gram: Array
-    moment: Array
-    yty: float | None
+    moments: Array  # of every response
+    squares: Array | None
     one: Noise  # of one batch
     hash: str  # names the batches, in whatever order they came
     created: str  # of the last one
     simulated: bool
 
     smallest_eigenvalue = None
+
+    @property
+    def moment(self) -> Array:
+        """The X'y of the study's own response."""
+        own: Array = self.moments[0]
+        return own
+
+    @property
+    def yty(self) -> float | None:
+        """The y'y of the study's own response."""
+        return None if self.squares is None else float(self.squares[0])
 
     @property
     def relation(self) -> Relation:
@@ -62,8 +73,8 @@ class Accumulator:
 
     first: Entry
     gram: Array = field(init=False)
-    moment: Array = field(init=False)
-    yty: float = 0.0
+    moments: Array = field(init=False)
+    squares: Array = field(init=False)
     n: float = 0.0
     created: str = ""
     simulated: bool = False
@@ -72,9 +83,10 @@ class Accumulator:
     _seen: set[int] = field(default_factory=set)  # hashes of X'X, which noise lets never repeat
 
     def __post_init__(self) -> None:
-        d = self.first.release.study.d
-        self.gram = np.zeros((d, d))
-        self.moment = np.zeros(d)
+        study = self.first.release.study
+        self.gram = np.zeros((study.d, study.d))
+        self.moments = np.zeros((study.response_count, study.d))
+        self.squares = np.zeros(study.response_count)
 
     def add(self, entry: Entry) -> None:
         """Add one batch."""
@@ -88,8 +100,8 @@ class Accumulator:
         self.numbers.add(entry.batch)
         self._seen.add(mark)
         self.gram += release.gram
-        self.moment += release.moment
-        self.yty += release.yty or 0.0
+        self.moments += release.moments
+        self.squares += 0.0 if release.squares is None else release.squares
         self.n += release.n or 0.0
         self.created = max(self.created, release.created)
         self.simulated |= release.simulated
@@ -107,8 +119,8 @@ class Accumulator:
             batches=len(self.numbers),
             n=None if one.n is None else self.n,
             gram=self.gram.copy(),
-            moment=self.moment.copy(),
-            yty=None if one.yty is None else self.yty,
+            moments=self.moments.copy(),
+            squares=None if one.yty is None else self.squares.copy(),
             one=one.noise,
             hash=f"sha256-sum:{self._digest:064x}",
             created=self.created,

@@ -1,9 +1,10 @@
 r"""Rows as the study sees them: mapped to [−1, 1], shrunk into the ball, on a fixed-point grid.
 
-An encoded row is (x, y) with x the study's d columns. Whole numbers stand for multiples of 2⁻¹⁸, no
-entry exceeds 4, and a block has at most 2¹³ rows, so a sum of products over a block is a whole
-number of at most 2⁵³: floating-point matrix multiplication computes it without any rounding, in any
-order, on any machine. Where entries may be c times larger, blocks have c² times fewer rows.
+An encoded row is (x, y) with x the study's d columns, and y its response or several. Whole numbers
+stand for multiples of 2⁻¹⁸, no entry exceeds 4, and a block has at most 2¹³ rows, so a sum of
+products over a block is a whole number of at most 2⁵³: floating-point matrix multiplication
+computes it without any rounding, in any order, on any machine. Where entries may be c times larger,
+blocks have c² times fewer rows.
 """
 
 from collections.abc import Iterator
@@ -99,7 +100,8 @@ class Encoder:
         """Shrink and round at most 2¹³ rows, in place unless they are mapped."""
         if self._map is not None:
             block = self._map.apply(block)
-        x, y = block[:-1], block[-1]
+        x = block[: self.study.d]
+        y = block[self.study.d :]
         squares = _squared_norms(x)
         if self._watch is not None:
             self._watch.lengths.add(squares)
@@ -107,7 +109,7 @@ class Encoder:
         np.clip(y, -self._bound, self._bound, out=y)
         np.rint(block, out=block)
         block[:, np.isinf(squares)] = 0.0  # longer than numbers go: shrunk to nothing
-        self._blank_incomplete(block, np.isnan(squares) | np.isnan(y))
+        self._blank_incomplete(block, np.isnan(squares) | np.isnan(y).any(axis=0))
         if self.diagnostics is not None:
             self.diagnostics.rows += block.shape[1]
         return block

@@ -10,7 +10,7 @@ from tacit.errors import TableError
 from tacit.holder.averaging import refuse_pieces
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import STEP_BITS, Statistics
-from tacit.privacy.layout import PartName
+from tacit.privacy.layout import Layout, PartName
 from tacit.privacy.mechanism import Mechanism, lattice_for
 from tacit.privacy.noise import Sampler, rehearsal, sampler_name, secure_noise
 from tacit.release import Release
@@ -40,7 +40,7 @@ def privatise(
 
 def blank(study: Study, purpose: Purpose) -> Release:
     """A release of no rows and no noise, to throw away: what can fail fails before it is paid."""
-    nothing = replace(Statistics.zero(study.d), average=study.release.average)
+    nothing = replace(Statistics.zero(study), average=study.release.average)
     return privatise(study, nothing, purpose, rehearsal)
 
 
@@ -52,7 +52,7 @@ def drawn_by(sampler: Sampler | None) -> str:
 def noisy_steps(statistics: Statistics, mechanism: Mechanism, sampler: Sampler) -> list[int]:
     """Every published number with its noise, in whole lattice steps and in the layout's order."""
     layout = mechanism.layout
-    values = layout.joined(_parts(statistics, eigenvalue=layout.eigenvalue))
+    values = layout.joined(_parts(statistics, layout))
     sds = layout.each(mechanism.noise.by_part())
     return perturb(values, sds, mechanism.lattice, sampler, statistics.average)
 
@@ -95,21 +95,21 @@ def refuse_unpublishable(study: Study, statistics: Statistics) -> None:
         refuse_pieces()
 
 
-def _parts(statistics: Statistics, *, eigenvalue: bool) -> dict[PartName, list[int]]:
+def _parts(statistics: Statistics, layout: Layout) -> dict[PartName, list[int]]:
     """Exact values of every part, in whole steps of 2⁻³⁶, or 2⁻³⁶/k where k rows are averaged."""
     gram = statistics.gram
-    d = len(gram) - 1
+    d = layout.d
+    responses = range(d, d + layout.responses)
     return {
         "xtx_diagonal": [gram[i, i] for i in range(d)],
         "xtx_off_diagonal": [gram[i, k] for i in range(d) for k in range(i + 1, d)],
-        "xty": [gram[i, d] for i in range(d)],
-        "yty": [gram[d, d]],
+        "xty": [gram[i, k] for k in responses for i in range(d)],
+        "yty": [gram[k, k] for k in responses],
         "count": [statistics.n * statistics.average << STEP_BITS],
-        "eigenvalue": [_smallest_eigenvalue(statistics)] if eigenvalue else [],
+        "eigenvalue": [_smallest_eigenvalue(statistics, layout)] if layout.eigenvalue else [],
     }
 
 
-def _smallest_eigenvalue(statistics: Statistics) -> int:
-    return round(
-        float(np.linalg.eigvalsh(statistics.xtx())[0]) * 2.0**STEP_BITS * statistics.average
-    )
+def _smallest_eigenvalue(statistics: Statistics, layout: Layout) -> int:
+    smallest = float(np.linalg.eigvalsh(statistics.xtx(layout.responses))[0])
+    return round(smallest * 2.0**STEP_BITS * statistics.average)

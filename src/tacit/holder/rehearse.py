@@ -183,9 +183,11 @@ def _leaves(study: Study) -> Iterator[str]:
         asked = study.visit_count - has_places(study)
         yield f"{asked} times, of rows mapped and offset as each visit's public question says:"
     yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
-    yield f"X'y with noise: {d:,} sums of products with the response"
+    each = "the response" if study.response_count == 1 else "each response"
+    products = d * study.response_count
+    yield f"X'y with noise: {products:,} sums of products with {each}"
     if study.response_square:
-        yield "y'y with noise: the sum of the response's squares"
+        yield f"y'y with noise: the sum of {each}'s squares"
     if study.release.smallest_eigenvalue:
         yield "the smallest eigenvalue of X'X, with noise"
     counted = "rows" if study.person is None else "persons"

@@ -52,7 +52,7 @@ def publish_share(
         return stored
     _refuse_unopened(sitting, ledger, dataset)
     share = sitting.mechanism(1)
-    nothing = no_places(study) if sitting.asks_places else Statistics.zero(study.d)
+    nothing = no_places(study) if sitting.asks_places else Statistics.zero(study)
     shared_steps(nothing, share, rehearsal)
     total = total_of(sum_tally(sitting), study, table)
 

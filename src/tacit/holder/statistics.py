@@ -35,7 +35,8 @@ _BLOCKS_PER_FLUSH = 512
 class Statistics:
     """Number of rows and the matrix Σ (x, y)(x, y)' in whole steps of 2⁻³⁶ (Python integers).
 
-    In a study of persons n is their number. Where `average` rows are summed before they are
+    Of several responses y holds all, and what is published are X'X and each one's X'y and y'y. In a
+    study of persons n is their number. Where `average` rows are summed before they are
     multiplied, the steps are that many times smaller.
     """
 
@@ -44,9 +45,10 @@ class Statistics:
     average: int = 1
 
     @classmethod
-    def zero(cls, d: int) -> Self:
+    def zero(cls, study: Study) -> Self:
         """Statistics of no rows."""
-        return cls(0, np.zeros((d + 1, d + 1), dtype=object))
+        height = study.d + study.response_count
+        return cls(0, np.zeros((height, height), dtype=object))
 
     def __add__(self, other: "Statistics") -> "Statistics":
         if max(self.average, other.average) > 1:
@@ -68,14 +70,14 @@ class Statistics:
     @classmethod
     def from_numbers(cls, study: Study, numbers: Sequence[int]) -> Self:
         """The statistics whose `numbers` these are."""
-        total = cls.zero(study.d)
-        upper = np.triu_indices(study.d + 1)
+        total = cls.zero(study)
+        upper = np.triu_indices(len(total.gram))
         total.gram[upper] = total.gram.T[upper] = numbers[1:]
         return cls(numbers[0], total.gram)
 
-    def xtx(self) -> NDArray[np.float64]:
+    def xtx(self, responses: int = 1) -> NDArray[np.float64]:
         """X'X rounded to floats, for the holder's own use."""
-        return self.floats()[:-1, :-1]
+        return self.floats()[:-responses, :-responses]
 
 
 def statistics_of(
@@ -103,7 +105,8 @@ def statistics_of(
             n += batch.num_rows if study.person is None else persons_in(batch)
             on_rows(batch.num_rows)
 
-    gram = gram_of(encoded() if size == 1 else averaged(encoded(), size, order), study.d + 1)
+    blocks = encoded() if size == 1 else averaged(encoded(), size, order)
+    gram = gram_of(blocks, study.d + study.response_count)
     return Statistics(n, gram, size)
 
 

@@ -261,4 +261,4 @@ def is_gone(study: Study, table: object) -> bool:
 
 def nothing(study: Study, question: Question | None) -> Sums | Statistics:
     """What no rows add up to, for a question or for places."""
-    return no_places(study) if question is None else Statistics.zero(study.d)
+    return no_places(study) if question is None else Statistics.zero(study)

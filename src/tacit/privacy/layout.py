@@ -1,7 +1,8 @@
 """Layout: the order of the published numbers that carry noise, stated once for all who use it.
 
 First the diagonal of X'X, then what is above it row by row, then X'y; y'y, n and the smallest
-eigenvalue follow where they are published with noise.
+eigenvalue follow where they are published with noise. Of several responses X'y and y'y are there
+for each, one response after the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ class Layout:
     square: bool = False
     count: bool = False
     eigenvalue: bool = False
+    responses: int = 1
 
     @property
     def lengths(self) -> dict[PartName, int]:
@@ -28,8 +30,8 @@ class Layout:
         lengths: dict[PartName, int] = {
             "xtx_diagonal": self.d,
             "xtx_off_diagonal": self.d * (self.d - 1) // 2,
-            "xty": self.d,
-            "yty": int(self.square),
+            "xty": self.d * self.responses,
+            "yty": int(self.square) * self.responses,
             "count": int(self.count),
             "eigenvalue": int(self.eigenvalue),
         }

@@ -72,7 +72,10 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Form:
-    """What is published of rows of d columns, ‖x‖ ≤ `x` and |y| ≤ `y`, in groups of `average`."""
+    """What is published of rows of d columns, ‖x‖ ≤ `x` and |y| ≤ `y`, in groups of `average`.
+
+    Each of several `responses` has the same bound and the same weights.
+    """
 
     d: int
     x: float
@@ -81,6 +84,7 @@ class Form:
     relation: Relation
     shape: Shape
     average: int = 1
+    responses: int = 1
 
     @property
     def layout(self) -> Layout:
@@ -91,12 +95,14 @@ class Form:
             square=weights.square > 0,
             count=weights.count > 0,
             eigenvalue=weights.eigenvalue > 0,
+            responses=self.responses,
         )
 
     @property
     def sensitivity(self) -> float:
         """L2 sensitivity of the weighted statistics, rounded up."""
-        return sensitivity(self.x, self.y, self.weights, self.relation, self.average) * (1 + 1e-12)
+        weights = self.weights.as_one(self.responses)
+        return sensitivity(self.x, self.y, weights, self.relation, self.average) * (1 + 1e-12)
 
 
 def lattice_multiplier(entries: int, epsilon: float, delta: float) -> float:

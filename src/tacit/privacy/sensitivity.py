@@ -6,12 +6,13 @@ A row (x, y) with ‖x‖ ≤ X and |y| ≤ Y contributes the vector
 
 whose weights say how the budget is split over the parts: `response` w, `square` v (0 when y'y is
 not published), `count` c and `eigenvalue` e. Where rows are averaged, the sum of a group of k rows
-over √k takes the place of a row, and a changed row meets the others of its group. Proofs:
-docs/privacy.md, "Sensitivity" and "Averaging".
+over √k takes the place of a row, and a changed row meets the others of its group. Of several
+responses there are a y x and a y² for each. Proofs: docs/privacy.md, "Sensitivity", "Several
+responses" and "Averaging".
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Relation = Literal["replace-one", "add-remove"]
@@ -28,6 +29,15 @@ class Weights:
     square: float = 0.0
     count: float = 0.0
     eigenvalue: float = 0.0
+
+    def as_one(self, responses: int) -> "Weights":
+        """Weights at which one response can move as far as so many together, each at these.
+
+        What a row of k responses moves, squared, is the mean of what it would move with each of
+        them alone, X'y and y'y having √k times the weight.
+        """
+        root = math.sqrt(responses)
+        return replace(self, response=root * self.response, square=root * self.square)
 
 
 def sensitivity(

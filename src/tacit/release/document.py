@@ -42,7 +42,7 @@ VERSIONS = (1,)
 _LINE = 110
 _ORDER = (
     *("format", "version", "study_hash", "study", "holder"),
-    *("n", "xtx", "xty", "yty", "smallest_eigenvalue", "columns"),
+    *("n", "xtx", "xty", "yty", "further", "smallest_eigenvalue", "columns"),
     *("count", "totals", "squares"),
     *("relation", "epsilon", "delta", "mu", "sensitivity", "multiplier"),
     *("noise_shape", "noise", "lattice", "mechanism", "simulated", "created", "software"),

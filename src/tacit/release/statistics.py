@@ -4,7 +4,7 @@ The rules of the format, reading and writing are those of every document (docume
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import FailFast, Field, StringConstraints, model_validator
 
 from tacit.errors import StudyError
+from tacit.privacy.layout import PartName
 from tacit.privacy.mechanism import Mechanism, Noise, Shape
 from tacit.records import Number, Record, must
 from tacit.release.attestation import Attestation, check_sum, subject_of
@@ -25,6 +26,13 @@ from tacit.study.visits import MOST_VISITS, has_places, summed_visit, visit_mech
 
 Vector = Annotated[tuple[Number, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
 Square = Annotated[tuple[Vector, ...], Field(strict=False, max_length=MOST_COLUMNS), FailFast()]
+
+
+class Further(Record):
+    """What is published of a further response: its X'y and y'y."""
+
+    xty: Vector
+    yty: Number | None
 
 
 class BatchNumber(Record):
@@ -81,7 +89,9 @@ class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
-    optional: ClassVar[tuple[str, ...]] = ("survivors", "attestation", "batch", "visit", "ledger")
+    optional: ClassVar[tuple[str, ...]] = (
+        *("further", "survivors", "attestation", "batch", "visit", "ledger"),
+    )
     numbers: ClassVar[tuple[str, ...]] = ("xtx", "xty")
 
     format: Literal["tacit-release"] = "tacit-release"
@@ -90,6 +100,9 @@ class Release(Published):
     xtx: Square
     xty: Vector
     yty: Number | None
+    further: Annotated[tuple[Further, ...], Field(strict=False, max_length=MOST_COLUMNS)] | None = (
+        None
+    )
     smallest_eigenvalue: Number | None
     noise_shape: Shape
     noise: Noise
@@ -120,13 +133,15 @@ class Release(Published):
         """
         noisy = [from_steps(step, mechanism.lattice) for step in steps]
         parts = mechanism.layout.divided(noisy)
+        own, *further = _responses(parts, study.d)
         return cls(
             study_hash=study.hash,
             study=study.resolved(),
             holder=holder,
             xtx=_symmetric(parts["xtx_diagonal"], parts.get("xtx_off_diagonal", [])),
-            xty=tuple(parts["xty"]),
-            yty=next(iter(parts.get("yty", [])), None),
+            xty=own.xty,
+            yty=own.yty,
+            further=tuple(further) or None,
             n=_count(study, parts.get("count", []), n),
             smallest_eigenvalue=next(iter(parts.get("eigenvalue", [])), None),
             noise_shape=mechanism.shape,
@@ -145,14 +160,21 @@ class Release(Published):
             len(self.xtx) == d and all(len(row) == d for row in self.xtx),
             f"xtx must be {d} by {d}, as the study has {d} columns",
         )
-        must(len(self.xty) == d, f"xty must have {d} entries, as the study has {d} columns")
+        must(
+            all(len(moment) == d for moment in self._moments),
+            f"xty must have {d} entries, as the study has {d} columns",
+        )
+        must(
+            len(self._moments) == self.study.response_count,
+            "further must hold each further response of the study, and nothing else",
+        )
         must(
             self.xtx == tuple(zip(*self.xtx, strict=True)),
             "xtx must be symmetric",
         )
         must(self.noise_shape == self.study.release.noise, "noise_shape must be the study's")
         must(
-            (self.yty is not None) == self.study.response_square,
+            all((square is not None) == self.study.response_square for square in self._squares),
             "yty must be there exactly when the study publishes it",
         )
         must(
@@ -280,6 +302,14 @@ class Release(Published):
         noise = f"sd {self.noise.xtx_diagonal:.4g} on X'X, {self.noise.xty:.4g} on X'y"
         return super()._facts() | {"rows": rows, "noise": f"{noise} ({super()._facts()['noise']})"}
 
+    @property
+    def _moments(self) -> tuple[Vector, ...]:
+        return (self.xty, *(each.xty for each in self.further or ()))
+
+    @property
+    def _squares(self) -> tuple[float | None, ...]:
+        return (self.yty, *(each.yty for each in self.further or ()))
+
     # Arrays for the analyst.
 
     @cached_property
@@ -291,6 +321,16 @@ class Release(Published):
     def moment(self) -> NDArray[np.float64]:
         """Noisy X'y as an array."""
         return np.array(self.xty)
+
+    @cached_property
+    def moments(self) -> NDArray[np.float64]:
+        """Noisy X'y of every response."""
+        return np.array(self._moments)
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64] | None:
+        """Noisy y'y of every response, where that is published."""
+        return None if self.yty is None else np.array(self._squares, dtype=float)
 
 
 def _must_agree(where: str, stated: Record, needed: Record) -> None:
@@ -310,6 +350,19 @@ def _symmetric(diagonal: list[float], above: list[float]) -> tuple[tuple[float, 
     matrix[upper] = above
     matrix.T[upper] = above
     return tuple(map(tuple, matrix.tolist()))
+
+
+def _responses(parts: Mapping[PartName, Sequence[float]], d: int) -> list[Further]:
+    """X'y and y'y of each response, one after the other."""
+    moments = parts["xty"]
+    squares = parts.get("yty", ())
+    return [
+        Further(
+            xty=tuple(moments[place * d : (place + 1) * d]),
+            yty=squares[place] if squares else None,
+        )
+        for place in range(len(moments) // d)
+    ]
 
 
 def _count(study: Study, noisy: list[float], n: int | None) -> int | float | None:

@@ -21,11 +21,12 @@ from tacit.rows.arrow import numbers_of, strings_of
 from tacit.rows.codes import levels_in
 from tacit.study import Study
 from tacit.study.columns import Feature, Response
+from tacit.study.responses import all_responses
 from tacit.study.terms import Part, Product
 from tacit.study.transforms import FUNCTIONS
 
 Block = NDArray[np.float64]
-"""Rows, one per column: shape (d, rows), or (d + 1, rows) with the response last."""
+"""Rows, one per column: shape (d, rows), or with the response, or several, below them."""
 OnOutside = Callable[[str, int], None]
 """Hears, per numeric column, how many values lay outside the range and were clamped."""
 Values = dict[str, NDArray[np.float64]]
@@ -66,17 +67,15 @@ class Design:
         self._unit = unit
         self._on_outside = on_outside
         self._watch = watch
-        self._height = study.d + response
+        self._responses = all_responses(study) if response else ()
+        self._height = study.d + len(self._responses)
         # Row, column, middle and factor of each.
         self._numeric: list[tuple[int, str, tuple[float, float]]] = []
         self._categorical: list[tuple[int, Feature]] = []
         self._products: list[tuple[int, Product]] = []
         self._limits = np.array([[-unit], [unit]]) * np.ones(self._height)
-        self._response = study.response if response else None
-        if response:
-            self._add_number(
-                study.d, study.response.name, study.response.mapping, study.response.limits
-            )
+        for row, own in enumerate(self._responses, start=study.d):
+            self._add_number(row, own.name, own.mapping, own.limits)
         row = int(study.intercept)
         for product in study.products:
             self._add(row, product)
@@ -101,7 +100,8 @@ class Design:
 
     def blocks(self, batch: pa.RecordBatch, most_rows: int) -> Iterator[Block]:
         """Encode a batch of any size, at most so many rows at a time."""
-        features = self.study.features
+        further = self.study.responses
+        features = [each for each in self.study.features if each.name not in further]
         numbers = {
             feature.name: self._numbers(batch, feature)
             for feature in features
@@ -112,8 +112,8 @@ class Design:
             for feature in features
             if feature.range is None
         }
-        if self._response is not None:
-            numbers[self._response.name] = self._responses(batch, self._response)
+        for response in self._responses:
+            numbers[response.name] = self._answers(batch, response)
         for start in range(0, batch.num_rows, most_rows):
             rows = slice(start, start + most_rows)
             sliced = {name: column[rows] for name, column in numbers.items()}
@@ -138,7 +138,7 @@ class Design:
             values = np.where(np.isnan(values), column.mapping[0], values)
         return values
 
-    def _responses(self, batch: pa.RecordBatch, response: Response) -> NDArray[np.float64]:
+    def _answers(self, batch: pa.RecordBatch, response: Response) -> NDArray[np.float64]:
         values = self._numbers(batch, response)
         if response.function is None:
             return values

@@ -118,22 +118,23 @@ class SecureSum(Record):
 
 
 def weights_of(study: "Study") -> Weights:
-    """Weights of all parts of a study's release against X'X."""
+    """Weights of all parts of a study's release against X'X.
+
+    Those of y'y are found for one response that stands for all, and then divided over them.
+    """
     radius = study.row_radius
     ratio = radius / study.response_bound
     average = study.release.average
-    is_free = (
-        study.relation == "replace-one"
-        and average == 1
-        and study.response_weight <= math.sqrt(2) * ratio
-    )
+    root = math.sqrt(study.response_count)
+    response = root * study.response_weight
+    is_free = study.relation == "replace-one" and average == 1 and response <= math.sqrt(2) * ratio
     square = SQUARE_WEIGHT * ratio**2
     if is_free:
-        square = free_square_weight(radius, study.response_bound, study.response_weight)
+        square = free_square_weight(radius, study.response_bound, response)
     count = radius**2 * COUNT_WEIGHT * lever(study.relation, average)
     return Weights(
         response=study.response_weight,
-        square=square if study.response_square else 0.0,
+        square=square / root if study.response_square else 0.0,
         count=count if study.count == "noisy" else 0.0,
         eigenvalue=EIGENVALUE_WEIGHT if study.release.smallest_eigenvalue else 0.0,
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tacit.records import must
 from tacit.study.form import LEAST_RADIUS, MOST_ENTRY
+from tacit.study.responses import check_responses
 from tacit.study.visits import MOST_VISITED
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def check(study: "Study") -> None:
         len(set(study.names)) == len(study.names),
         "the names of response and features must all differ",
     )
+    if study.responses:
+        check_responses(study)
     _check_person(study)
     must(
         len(set(study.holders)) == len(study.holders),
@@ -44,8 +47,6 @@ def check(study: "Study") -> None:
     _check_release(study)
     if study.visit_count > 1:
         _check_visits(study)
-    if study.responses:
-        _check_responses(study)
     if study.secure_sum is not None:
         must(
             not study.release.smallest_eigenvalue and study.release.average == 1,
@@ -85,7 +86,7 @@ def _check_person(study: "Study") -> None:
 
 def _check_terms(study: "Study") -> None:
     """Every feature is in a term, every term is of features, and each can be encoded."""
-    features = {feature.name for feature in study.features}
+    features = {each.name for each in study.features if each.name not in study.responses}
     used = {factor.of for term in study.terms for factor in term.product}
     for name in sorted(used ^ features):
         must(name not in features, f"terms: {name!r} is in no term: use it in one, or remove it")
@@ -105,39 +106,6 @@ def _check_columns(study: "Study") -> None:
     must(
         len(set(study.columns)) == len(study.columns),
         "two encoded columns share a name: rename a feature or level",
-    )
-
-
-def _check_responses(study: "Study") -> None:
-    """Every further response is a numeric feature that enters once, as it is; no row is shrunk."""
-    first, *others = study.responses
-    must(
-        first == study.response.name and bool(others) and len(set(others)) == len(others),
-        "responses must name the study's response first, and then others, each once",
-    )
-    for name in others:
-        holding = [
-            product
-            for product in study.products
-            if any(part.factor.of == name for part in product.parts)
-        ]
-        must(
-            len(holding) == 1
-            and len(holding[0].parts) == 1
-            and holding[0].parts[0].is_plain
-            and holding[0].parts[0].factor.centred
-            and holding[0].parts[0].feature.range is not None,
-            f"responses: {name!r} must be a feature with a range, in one term that is the feature "
-            "itself",
-        )
-    radius = study.release.row_radius
-    must(
-        study.intercept and (radius is None or radius >= study.longest_row),
-        "responses need an intercept, and rows that are not shrunk: leave release.row_radius out",
-    )
-    must(
-        study.visit_count == 1 and study.release.average == 1,
-        "responses exclude visits and release.average",
     )
 
 
@@ -178,6 +146,7 @@ def _check_visits(study: "Study") -> None:
         "visits above 1 exclude release.average, release.smallest_eigenvalue, triangular noise and "
         "response_square = false: they ask for plain statistics",
     )
+    must(not study.responses, "visits above 1 exclude responses: set visits = 1")
     must(
         study.stage_one is None,
         "visits above 1 exclude stage_one: their first visit asks where values lie",

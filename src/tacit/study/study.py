@@ -123,8 +123,14 @@ class Study(Record):
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """The terms with their features; without terms, the features themselves."""
-        return products_of(self.features, self.terms)
+        """The terms with their features; without terms, the features that are no responses."""
+        features = [each for each in self.features if each.name not in self.responses]
+        return products_of(tuple(features), self.terms)
+
+    @property
+    def response_count(self) -> int:
+        """How many responses one release serves."""
+        return len(self.responses) or 1
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -180,11 +186,8 @@ class Study(Record):
         """R: longer rows are shrunk to it.
 
         Default: what planned rows can afford or, where none are planned, a share of the usual row,
-        and 1 at least with an intercept. A study of several responses shrinks none: a row must not
-        count by its response.
+        and 1 at least with an intercept.
         """
-        if self.responses:
-            return self.longest_row
         radius = self.release.row_radius
         if radius is None and self.planned_rows:
             radius = affordable_radius(self)
@@ -224,10 +227,10 @@ class Study(Record):
 
     @property
     def response_weight(self) -> float:
-        """w: weight of X'y. Default R / Y, at which X'X and X'y can move equally far."""
+        """w: weight of X'y. Default R / Y, over √k for k: X'X and all X'y move equally far."""
         if self.release.response_weight is not None:
             return self.release.response_weight
-        return self.row_radius / self.response_bound
+        return self.row_radius / self.response_bound / math.sqrt(self.response_count)
 
     @property
     def response_square(self) -> bool:
@@ -258,6 +261,7 @@ class Study(Record):
             self.relation,
             self.release.noise,
             self.release.average,
+            self.response_count,
         )
 
     @cached_property

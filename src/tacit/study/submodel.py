@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tacit.errors import StudyError
 from tacit.study.columns import Response
 from tacit.study.form import ReleaseForm
+from tacit.study.responses import all_responses, place_of
 from tacit.study.study import INTERCEPT, Study
 from tacit.study.terms import Part, Product
 
@@ -53,13 +54,9 @@ def submodel(
 ) -> Submodel:
     """The sub-model of `only` these terms, or of all `without` those; of all for neither.
 
-    Of a study of several responses it is that of one of them, and the others are left out unless
-    `only` names them.
+    Of a study of several responses it is that of one of them.
     """
-    asked_response = response_named(study, response)
-    if study.responses and not only:
-        others = [name for name in study.responses if name != study.response.name]
-        without = list(dict.fromkeys([*without, *others]))
+    asked_response = all_responses(study)[place_of(study, response)]
     if only and without:
         raise StudyError("only and without exclude each other: name what is kept, or what is not")
     names = term_names(study)
@@ -67,20 +64,6 @@ def submodel(
     kept = tuple(name for name in names if (name in asked) == bool(only))
     _check_lower(study, kept, "only" if only else "without")
     return _of_terms(study, kept, asked_response)
-
-
-def response_named(study: Study, name: str | None) -> Response:
-    """The study's response or, of a study of several, the one of that name."""
-    if name is None or name == study.response.name:
-        return study.response
-    if name not in study.responses:
-        listed = ", ".join(study.responses or (study.response.name,))
-        raise StudyError(
-            f"response: {name!r} is none of the study's, which has {listed}: one release serves "
-            "several where the study declares them (responses)"
-        )
-    feature = next(feature for feature in study.features if feature.name == name)
-    return Response(name=name, range=feature.typical or feature.range or (-1.0, 1.0))
 
 
 def of_terms(study: Study, kept: Iterable[str], response: Response | None = None) -> Submodel:
@@ -94,8 +77,6 @@ def of_terms(study: Study, kept: Iterable[str], response: Response | None = None
 
 
 def _of_terms(study: Study, kept: tuple[str, ...], response: Response) -> Submodel:
-    if response.name in kept:
-        raise StudyError(f"only: {response.name!r} is the response: leave it out of the terms")
     if not kept and not study.intercept:
         raise StudyError("a sub-model of a study without intercept must keep a term")
     chosen = [product for product in study.products if term_name(product) in kept]

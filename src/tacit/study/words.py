@@ -10,8 +10,6 @@ from scipy.special import ndtr
 from tacit.privacy.gaussian import EPSILON_RANGE, part_of
 from tacit.privacy.visits import shares_of
 from tacit.study import Study
-from tacit.study.form import ReleaseForm
-from tacit.study.submodel import submodel
 from tacit.study.visits import (
     LEAST_HIDDEN,
     MOST_HIDDEN,
@@ -54,23 +52,23 @@ def facts(study: Study) -> tuple[Fact, ...]:
 
 def responses(study: Study) -> str:
     """What one release serves, and what that costs against a study for each response."""
-    number = len(study.responses)
-    sentence = f"one release serves {', '.join(study.responses)}"
+    number = study.response_count
+    sentence = (
+        f"one release serves {', '.join(study.responses)}: X'X, and X'y and y'y of each; no "
+        "product of two responses is published, so that none can be a term of another's model"
+    )
     share = part_of(study.epsilon, study.delta, 1 / number)
     if share < EPSILON_RANGE[0]:
         return sentence
     joint = study.mechanism().noise
-    parts = []
-    for name in study.responses:
-        alone = submodel(study, response=name).study.model_copy(update={"release": ReleaseForm()})
-        noise = alone.mechanism(share).noise
-        is_first = name == study.response.name
-        moment = joint.xty if is_first else joint.xtx_off_diagonal
-        ratios = (joint.xtx_diagonal / noise.xtx_diagonal, moment / noise.xty)
-        parts.append(f"{name}: {ratios[0]:.3g} times on X'X, {ratios[1]:.3g} times on X'y")
+    release = study.release.model_copy(update={"response_weight": None})
+    single = {"responses": (), "release": release}
+    kept = tuple(each for each in study.features if each.name not in study.responses)
+    alone = study.model_copy(update=single | {"features": kept}).mechanism(share).noise
     return (
-        f"{sentence}; no row is shrunk, so that none counts by its response. Noise against "
-        f"{number} studies that share the budget, whose rows are shrunk: {'; '.join(parts)}"
+        f"{sentence}. Noise against {number} studies of one visit that share the budget: "
+        f"{joint.xtx_diagonal / alone.xtx_diagonal:.3g} times on X'X, "
+        f"{joint.xty / alone.xty:.3g} times on each X'y"
     )
 
 
@@ -86,7 +84,8 @@ def inputs(study: Study) -> tuple[tuple[str, str, str], ...]:
     lines = [(study.response.name, "response", _interval(study.response.range))]
     for feature in study.features:
         if feature.range is not None:
-            lines.append((feature.name, "number", _interval(feature.range)))
+            kind = "response" if feature.name in study.responses else "number"
+            lines.append((feature.name, kind, _interval(feature.range)))
         else:
             *most, last = feature.all_levels
             lines.append((feature.name, "one of", f"{', '.join(most)} or {last}"))

@@ -220,7 +220,7 @@ def _average(
         outcome=averaged(models, told, joint, unshrunk).draws,
         method="noise-aware",
         caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there.",
-        question=models.study if within else None,
+        question=models.study if within or posterior.study.responses else None,
         pooled=posterior.pooled if posterior.model.columns == models.study.columns else None,
     )
 

@@ -51,17 +51,6 @@ def of_columns(evidence: Evidence, places: tuple[int, ...]) -> Evidence:
     )
 
 
-def of_response(evidence: Evidence, place: int) -> Evidence:
-    """What the evidence says where that column is the response: X'x_k and x_k'x_k, in X'X."""
-    return replace(
-        evidence,
-        moments=evidence.grams[:, :, place],
-        moment_sd=evidence.off_diagonal_sd,
-        squares=evidence.grams[:, place, place],
-        square_sd=evidence.gram_sd,
-    )
-
-
 def prior_of_columns(prior: Prior, places: tuple[int, ...]) -> Prior:
     """The prior of these coefficients, whatever the others are."""
     block = np.ix_(places, places)

@@ -77,7 +77,8 @@ def _peers(study: Study, policy: Policy) -> tuple[Peer, ...]:
 
 def _leaves(study: Study, policy: Policy) -> str:
     square = ", and y'y" if study.response_square else ""
-    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y{square}"
+    each = "" if study.response_count == 1 else f" for each of {', '.join(study.responses)}"
+    sums = f"{study.d} by {study.d} for X'X, {study.d} for X'y{square}{each}"
     return f"{_form(study)}, {sums}; the study; the name {policy.holder!r}; no row"
 
 

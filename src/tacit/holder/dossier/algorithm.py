@@ -42,14 +42,17 @@ def algorithm(subject: Subject) -> Chapter:
 def _leaves(study: Study) -> tuple[Block, ...]:
     d = study.d
     square = " and y'y (one number)" if study.response_square else ""
+    number = study.response_count
+    several = "" if number == 1 else f"; the last for each of {number} responses"
+    modelled = study.response.modelled if number == 1 else ", ".join(study.responses)
     return (
         Paragraph(
-            f"One linear regression of {study.response.modelled}. A holder turns each row into {d} "
-            "numbers of public ranges and adds up products: "
-            f"X'X ({d * (d + 1) // 2} different numbers), X'y ({d} numbers){square}. These "
-            "sums, with noise, the study itself, the holder's name and the receipt of the charge "
-            "are one file that a person can read. No row, and nothing else that depends on rows, "
-            "leaves."
+            f"One linear regression of {modelled}. A holder turns each row into {d} numbers of "
+            "public ranges and adds up products: "
+            f"X'X ({d * (d + 1) // 2} different numbers), X'y ({d} numbers){square}{several}. "
+            "These sums, with noise, the study itself, the holder's name and the receipt of the "
+            "charge are one file that a person can read. No row, and nothing else that depends on "
+            "rows, leaves."
         ),
         Points(tuple(f"{fact.name}: {fact.sentence}." for fact in words.facts(study))),
     )

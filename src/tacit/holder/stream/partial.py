@@ -42,12 +42,12 @@ class _Sums:
     def __init__(self, study: Study) -> None:
         self.rows = 0
         self._study = study
-        self._total = Statistics.zero(study.d)
+        self._total = Statistics.zero(study)
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._total += statistics_of(self._study, [batch])
         self.rows += batch.num_rows
-        _forget_product(self._study.d + 1, batch.num_rows)
+        _forget_product(_height(self._study), batch.num_rows)
 
     def statistics(self) -> Statistics:
         return self._total
@@ -92,11 +92,16 @@ class _Persons:
         width = self._encoder.block_rows
         blocks = [encoded[:, start : start + width] for start in range(0, self.rows, width)]
         rows = counts[inverse].astype(float)
-        gram = gram_of(Division(self._study).divided(blocks, rows), self._study.d + 1)
+        gram = gram_of(Division(self._study).divided(blocks, rows), _height(self._study))
         for block in self._blocks:
             block.fill(0)
-        _forget_product(self._study.d + 1, self.rows)
+        _forget_product(_height(self._study), self.rows)
         return Statistics(len(persons), gram)
+
+
+def _height(study: Study) -> int:
+    """Entries of an encoded row, responses included."""
+    return study.d + study.response_count
 
 
 def _forget_product(height: int, rows: int) -> None:
