@@ -2,8 +2,8 @@ r"""The law of τ: how far the coefficients of holders lie from the average hold
 
 θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with
 probability π, π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is
-half-Student with 3 degrees of freedom and scale 0.05. In scaled units that is a typical
-difference of 5 % of the response's range across a feature's whole range. The mass at 0 keeps
+half-Student with 3 degrees of freedom and scale 0.1. In scaled units that is a typical
+difference of 10 % of the response's range across a feature's whole range. The mass at 0 keeps
 the intervals of coefficients that do not differ as narrow as if that were known; the tail lets
 those that differ differ as far as they do.
 
@@ -26,7 +26,7 @@ SHARES = (np.arange(8) + 0.5) / 8
 """Values of π."""
 SHARE_WEIGHTS = (1 - SHARES) / np.sum(1 - SHARES)
 """Their prior."""
-SCALE = 0.05
+SCALE = 0.1
 DEGREES = 3.0
 LEAST = 3e-4
 MOST = 2.0
