@@ -10,11 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tacit
+from tacit.cli.study import words as checked
 from tacit.demo.hospitals import HOSPITALS, STUDY, patients
 from tacit.errors import StudyError
 from tacit.plan import Guess, epsilon_for, forecast, imagined_rows, with_visits
 from tacit.simulation import simulate
 from tacit.study import words
+from tacit.study.visits import visit_mechanism
 
 
 def study_of(**fields: object) -> tacit.Study:
@@ -208,6 +210,16 @@ def test_the_rule_takes_one_visit_where_rows_are_very_many():
     study = study_of(planned_rows=[10**6], epsilon=10.0)
     assert study.visit_count == 1
     assert "below 1e-05, so that one visit tells as much" in words.visits(study)
+
+
+def test_of_several_visits_no_figure_of_one_visit_is_told():
+    study = study_of(planned_rows=[2000])
+    last = visit_mechanism(study, study.visit_count, (study.epsilon, study.delta))
+    told = checked(study)
+    assert f"X'X on the diagonal      {last.noise.xtx_diagonal:.4g}" in told
+    assert "noise multiplier" not in told
+    assert words.shrinking(study).startswith("each question says")
+    assert "noise multiplier" in checked(study_of())
 
 
 def test_widths_of_visits_fall_with_epsilon_and_rows():
