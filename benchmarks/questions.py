@@ -40,6 +40,7 @@ from itertools import pairwise, product
 from multiprocessing import get_context
 
 import numpy as np
+import pyarrow as pa
 from frame import Bench
 from scipy import stats
 
@@ -146,13 +147,13 @@ def theta_of(rng: np.random.Generator, d: int) -> Array:
 def released(rng: np.random.Generator, cell: Cell, theta: Array, rows: int = ROWS) -> Collection:
     binary, x = features_of(rng, rows, cell.d)
     y = HALF * design(binary, x) @ theta + rng.normal(0, RESIDUAL_SD, rows)
-    tables = []
-    for j in range(cell.holders):
-        mine = slice(j, None, cell.holders)
-        table = {f"x{k + 1}": x[mine, k] for k in range(x.shape[1])}
-        tables.append(table | {"a": np.where(binary[mine] > 0, "1", "0"), "y": y[mine]})
+    table = pa.table({f"x{k + 1}": x[:, k] for k in range(x.shape[1])})
+    levels = pa.array(["0", "1"]).take(pa.array(binary.astype(int)))
+    table = table.append_column("a", levels).append_column("y", pa.array(y))
+    size = rows // cell.holders
+    tables = [table.slice(j * size, size) for j in range(cell.holders)]
     if cell.visits > 1:
-        planned = {"planned_rows": [len(each["y"]) for each in tables], "visits": cell.visits}
+        planned = {"planned_rows": [size] * cell.holders, "visits": cell.visits}
         releases = simulate_visits(study_of(cell.d, cell.epsilon, planned), tables, rng)
     else:
         study = study_of(cell.d, cell.epsilon)
