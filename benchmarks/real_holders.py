@@ -12,7 +12,9 @@ holder's exact statistics (DerSimonian and Laird). Then, for holders of at least
 `RUNS` drawings of the noise, how far own coefficients lie from those of exact statistics: drawn
 towards the average, each holder alone, and all holders alike; and how often 90 % intervals of the
 first two hold the exact ones. The model lets coefficients differ independently of each other;
-the two whose exact values go together most are named.
+the two whose exact values go together most are named. Where every holder's rows tell all
+coefficients, two more fits say what that costs: one that is told the sds of exact coefficients
+between holders instead of estimating them, and one that is told their whole covariance.
 
     python benchmarks/real_holders.py [--quick] [--check] [--out DIR] [--data DIR] [--epsilon 1,3]
 
@@ -21,6 +23,8 @@ alike.
 """
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +35,16 @@ import pyarrow.parquet as pq
 from frame import Bench
 
 import tacit
+from tacit.analyst.methods.noise_aware import net
+from tacit.analyst.methods.noise_aware.model import Model
 from tacit.analyst.posterior.holders import Own
 from tacit.demo import airlines
 from tacit.simulation import exact, simulate
 from tacit.study import Study
 
 LEAST_ROWS = 2_000
+MOST_CONDITION = 1e4
+"""Of X'X, beyond which a holder's rows do not tell all coefficients."""
 RUNS = 8
 STATIONS = """
 name = "stations"
@@ -114,13 +122,49 @@ class Fit:
         self.collection = tacit.collect(releases, allow_simulated=True)
         self.posterior = tacit.fit(self.collection)
         self.exact, self.spread = exact_of(study, tables, self.posterior.units("contrast").matrix)
+        self.covariance = covariance_of(study, tables)
         self.large = np.array([table.num_rows >= LEAST_ROWS for table in tables.values()])
 
     def own(self, way: str) -> tuple[Own, ...]:
         """Every holder's own coefficients, drawn towards the average or alone."""
         if way == "differ":
             return self.posterior.holders(units="contrast").own
+        if way in {"told sds", "told all"} and self.covariance is not None:
+            with told(self.covariance, together=way == "told all"):
+                return tacit.fit(self.collection).holders(units="contrast").own
         return tacit.fit(self.collection, holders=way).holders(units="contrast").own
+
+
+def covariance_of(study: Study, tables: dict[str, pa.Table]) -> np.ndarray | None:
+    """Covariance of exact coefficients between holders, scaled; none where some are not told."""
+    values = []
+    for table in tables.values():
+        evidence = exact(study, table)
+        if np.linalg.cond(evidence.grams[0]) > MOST_CONDITION:
+            return None
+        values.append(np.linalg.solve(evidence.grams[0], evidence.moments[0]))
+    return np.cov(np.array(values).T)
+
+
+@contextmanager
+def told(covariance: np.ndarray, *, together: bool) -> Iterator[None]:
+    """Fits that know how far holders differ: by these sds, or by the whole covariance."""
+    spread = np.sqrt(np.diag(covariance))
+    draw = net.Law.draw
+    between = Model.between
+
+    def covariance_in(model: Model) -> np.ndarray:
+        back = model.facts.back
+        return back @ covariance @ back.T if model.spread.any() else np.zeros_like(covariance)
+
+    net.Law.draw = lambda _, cube: (np.tile(spread, (len(cube), 1)), np.zeros(len(cube)))
+    if together:
+        Model.between = property(covariance_in)
+    try:
+        yield
+    finally:
+        net.Law.draw = draw
+        Model.between = between
 
 
 def show_between(bench: Bench, fit: Fit) -> None:
@@ -180,11 +224,18 @@ def show_own(bench: Bench, fits: list[list[Fit]]) -> None:
     ways = ("drawn to the average", "each alone", "all alike")
     columns = {"holders": "<10", "epsilon": "g", "runs": "d"} | dict.fromkeys(ways, ".2f")
     columns |= {"held": ".0f%", "held alone": ".0f%"}
+    columns |= {"held, told sds": ".0f%", "held, told covariance": ".0f%"}
     table = bench.table("own", columns)
     for some in fits:
         first = some[0]
         sizes = np.mean([distances(fit) for fit in some], axis=0)
-        shares = np.mean([[held(fit, way) for way in ("differ", "separate")] for fit in some], 0)
+        shown = ("differ", "separate", "told sds", "told all")
+        shares = [
+            None
+            if way.startswith("told") and first.covariance is None
+            else float(np.mean([held(fit, way) for fit in some]))
+            for way in shown
+        ]
         table.row(first.name, first.epsilon, len(some), *sizes, *shares)
         bench.bar(
             f"{first.name} at {first.epsilon:g}: own coefficients are nearer than common ones",

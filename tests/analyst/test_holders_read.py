@@ -173,6 +173,7 @@ def test_common_holders_have_no_spread():
     assert common.holders() is None
     assert common.summary().to_dict()["holders"] is None
     assert (common.sd() < posterior().sd())[:2].all()
+    assert "taken to be alike" in common.summary().caveat
 
 
 def test_two_holders_are_told_that_they_are_too_few():

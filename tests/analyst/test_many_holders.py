@@ -19,7 +19,7 @@ from tacit.analyst import collection, reading
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Settings
-from tacit.analyst.methods.noise_aware import lapack, model, profile
+from tacit.analyst.methods.noise_aware import lapack, model, outlying, profile, sums
 from tacit.analyst.posterior import storage
 from tacit.analyst.prior import Prior
 from tacit.errors import SignatureError
@@ -136,20 +136,70 @@ def test_one_wrong_holder_among_all_is_found_though_it_told_nothing_of_the_sprea
 def test_many_columns_give_the_same_by_their_shapes(monkeypatch):
     _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
     evidence = replace(evidence, squares=np.full(5, 40.0), square_sd=np.full(5, 2.0))
-    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    facts = model.facts_of(evidence, Prior.weak(3))
+    one = model.Model(facts, 1.0, spread=TAU**2)
     few = one.solve(0.06)
     own_of_few = model.own_coefficients(few, one.mean)
     left_of_few = one.residuals(few.node, evidence)
-    monkeypatch.setattr(model, "WIDE", 3)
-    many = one.solve(0.06)
+    told_by_few = profile.Profile.of(one, few)
+    for module in (model, profile, sums):
+        monkeypatch.setattr(module, "WIDE", 3)
+    other = model.Model(facts, 1.0, spread=TAU**2)
+    many = other.solve(0.06)
     assert isinstance(many.sums.white, list)  # worked on one by one
     assert many.node.log_weight == pytest.approx(few.node.log_weight)
     assert_allclose(many.node.location, few.node.location, rtol=1e-9)
     assert_allclose(many.node.covariance, few.node.covariance, rtol=1e-9)
     for ours, theirs in zip(model.own_coefficients(many, one.mean), own_of_few, strict=True):
         assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
-    for ours, theirs in zip(one.residuals(many.node, evidence), left_of_few, strict=True):
+    assert_allclose(model.own_means(many, one.mean), own_of_few[0], rtol=1e-9)
+    for ours, theirs in zip(other.residuals(many.node, evidence), left_of_few, strict=True):
         assert_allclose(ours, theirs, rtol=1e-9)
+    told = profile.Profile.of(other, many)
+    tau = np.array([0.0, 0.05, 0.2])
+    assert_allclose(told.likelihood(1, tau), told_by_few.likelihood(1, tau), rtol=1e-9)
+    precision = one.prior_precision()
+    chances = [
+        outlying.chance_of(each.sums.normal, each.sums.normal_of(2), precision, 5)
+        for each in (few, many)
+    ]
+    assert chances[1] == pytest.approx(chances[0], rel=1e-9)
+
+
+def test_errors_other_than_the_rows_own_are_explained_the_same(monkeypatch):
+    """Of a family, whose Cov(z | X) is not S̄; and of holders alike, who are not solved for."""
+    _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
+    evidence = replace(evidence, squares=np.full(5, 40.0), square_sd=np.full(5, 2.0))
+    facts = model.facts_of(evidence, Prior.weak(3))
+    facts = replace(facts, errors=1.5 * facts.sampling + 0.1 * np.eye(3))
+    laws = []
+    for least in (model.WIDE, 3):
+        monkeypatch.setattr(model, "WIDE", least)
+        for spread in (TAU**2, np.zeros(3)):
+            one = model.Model(facts, 1.0, spread=spread)
+            laws.append(one.residuals(one.solve(0.06).node, evidence))
+    assert_allclose(laws[2:], laws[:2], rtol=1e-9)
+
+
+def test_a_root_of_many_columns_is_triangular_though_nothing_is_unknown_of_one(monkeypatch):
+    monkeypatch.setattr(model, "WIDE", 3)
+    half = np.array([[1.0, 0.0], [2.0, 1.0], [0.5, -1.0]])
+    root = model._square_root(half @ half.T)  # of rank two
+    assert_allclose(np.triu(root, 1), 0.0, atol=1e-12)
+    assert_allclose(root @ root.T, half @ half.T, atol=1e-12)
+
+
+def test_a_model_is_solved_again_only_where_something_changed():
+    _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
+    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    first = one.solve(0.06)
+    assert one.solve(0.06) is first
+    assert one.solve(0.07).node.log_weight != first.node.log_weight
+    one.spread = TAU**2 / 4
+    assert one.solve(0.06).node.log_weight != first.node.log_weight
+    one.spread = TAU**2
+    one.second = 2 * one.second
+    assert one.solve(0.06).node.log_weight != first.node.log_weight
 
 
 def test_a_covariance_that_is_none_is_refused():

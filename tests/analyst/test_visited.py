@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
-from tacit.analyst.visited import UNEQUAL, far_of, misfit_of
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -25,7 +24,7 @@ from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.visits.cut import cut_of, law_of, whole_sd
 from tacit.visits.first import first_question, spread_of
 from tacit.visits.messages import ask
-from tacit.visits.pool import Known, Pool, Shape
+from tacit.visits.pool import Known, Pool
 from tacit.visits.reach import (
     REACHES,
     SLOPES_FROM,
@@ -99,7 +98,7 @@ def skewed(rng, n):
 def test_intervals_hold_the_best_line_where_residuals_are_skewed():
     """24 intercepts: fewer than 18 would be seen at 90 % about once in 130 trials; seeds are fixed.
 
-    Without what misfit adds 12 are held.
+    Without what is said of cut residuals 15 are held.
     """
     many = skewed(np.random.default_rng(99), 200_000)
     design = np.column_stack([np.ones(len(many)), many[:, :-1]])
@@ -112,44 +111,6 @@ def test_intervals_hold_the_best_line_where_residuals_are_skewed():
         low, high = fit(collect([release], allow_simulated=True)).interval(0.9).T
         inside.append((low <= truth) & (truth <= high))
     assert np.sum(inside, axis=0)[0] >= 18
-
-
-def test_what_bounds_take_away_widens_intervals():
-    """The less is cut and shrunk the nearer the line; scatter that is uneven is always allowed."""
-    question = Question(
-        study_hash="sha256:" + "0" * 64,
-        visit=2,
-        map=((1.0, 0.0), (0.0, 1.0)),
-        offset=(0.0, 0.0),
-        radius=1.0,
-        bound=1.0,
-    )
-    shape = Shape(gram=np.eye(2), gram_sd=0.1, residual=0.2, laws=(), level=0.9)
-    variances = [
-        misfit_of(
-            shape,
-            question.model_copy(update={"bound": bound, "radius": radius}),
-            rows=1000,
-        )
-        for bound, radius in [(0.1, 1.0), (0.3, 1.0), (0.3, 4.0), (2.0, 1e6)]
-    ]
-    assert variances == sorted(variances, reverse=True)
-    assert variances[-1] == pytest.approx(0.9 * 0.2**2 * UNEQUAL / 1000, rel=1e-6)
-
-
-def test_a_column_with_a_far_end_may_hold_rows_that_count_for_less():
-    """Its range is public: where no row can be longer than the radius, none is allowed for."""
-    agreed = study(4000)
-    release = simulate(
-        agreed, rows(np.random.default_rng(0), 4000), np.random.default_rng(0), holder="a"
-    )
-    frame = collect([release], allow_simulated=True).evidence.frame
-    question = release.answers[-1].question
-    tight = question.model_copy(update={"radius": 1e6})
-    np.testing.assert_array_equal(far_of(agreed, frame, tight, 0.1), 0.0)
-    spread = frame.map @ far_of(agreed, frame, question, 0.1) @ frame.map.T
-    assert np.all(np.diag(spread)[1:] > 0)
-    assert np.all(np.linalg.eigvalsh(frame.misfit) > 0)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
@@ -248,6 +209,7 @@ def test_a_holder_far_from_all_others_is_named_and_misleads_nobody(visits):
 
 
 def test_visits_tell_more_where_ranges_are_wide():
+    """Though noise hides whether rows lie far out in those ranges, which intervals allow for."""
     widths = []
     for visits in (1, 6):
         rng = np.random.default_rng(0)
@@ -255,7 +217,7 @@ def test_visits_tell_more_where_ranges_are_wide():
         posterior = fit(collect([release], allow_simulated=True))
         low, high = posterior.interval(0.9)[1:].T
         widths.append(float(np.median(high - low)))
-    assert widths[1] < widths[0] / 4
+    assert widths[1] < widths[0] / 3
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -22,8 +22,8 @@ HIDDEN = (
     "would help."
 )
 CONSTANT = (
-    "Within holders {names} hardly vary: what is said of them rests on differences between "
-    "holders, whatever else these differ in."
+    "Hardly any variation within holders is seen of {names}: what is said there rests on "
+    "differences between holders, whatever else these differ in."
 )
 PRIORS = "Of {names} the releases tell hardly more than was expected beforehand."
 

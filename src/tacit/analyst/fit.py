@@ -27,6 +27,7 @@ from tacit.study import Study
 from tacit.study.submodel import Submodel, named_terms, of_terms, submodel, term_names
 
 DEFAULT_METHOD = "noise-aware"
+ALIKE = "Holders were taken to be alike: where they differ, these intervals are too narrow."
 _ASK_FOR = {
     "counts": 'the number of rows: set release.count to "noisy" or "public" under add-remove',
     "squares": "y'y: set release.response_square = true",
@@ -138,6 +139,8 @@ def _posterior(
         evidence = frame.evidence(evidence)
         pooled = None if pooled is None else frame.pooled(pooled)
     sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]
+    if source.holders == "common" and evidence.holders > 1:
+        sentences.append(ALIKE)
     return Posterior(
         study=study,
         method=method.name,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.misfit import Told, misfit_of
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
@@ -25,7 +26,7 @@ from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import Opening, check_questions, opening_of
-from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
+from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
@@ -39,16 +40,6 @@ SCATTER = 4.0
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
-CUT = 0.2
-"""How far the line is off where residuals are cut, over what is cut off, on public tables."""
-LONG = 0.06
-"""How far it is off, over σ, where rows longer than usual are shrunk."""
-UNEQUAL = 0.3
-"""By how much residuals that spread unevenly raise the variance of rows' own error."""
-FAR = 0.1
-"""How far a slope is off, over σ, where rows may lie far out in its column."""
-FAR_POWER = 4
-"""How fast that vanishes as the radius nears the end of the range."""
 TINY = 1e-12
 SURELY = 2.0
 """Standard deviations of its noise at which half of what rows hold along a direction counts."""
@@ -279,9 +270,9 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         rate=rate,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
-    bent = misfit_of(shape, last, float(rows.sum()))
-    misfit = rate * bent * np.linalg.inv(frame.sure) + far_of(study, frame, last, shape.residual)
-    frame = replace(frame, misfit=misfit)
+    places = [each.visit.places for each in given if each.visit and each.visit.places]
+    told = _told(frame, visits, shape, last)
+    frame = replace(frame, misfit=misfit_of(study, places, last, told))
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
@@ -302,49 +293,20 @@ def _shape(
     return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
-def misfit_of(shape: Shape, question: Question, rows: float) -> float:
-    r"""Variance, along an axis of shrunk rows, of the best line about the one that visits tell.
-
-    Where the relation is straight and residuals spread evenly there is none. Else cut residuals and
-    shrunk rows tell of another line, and rows' own error is another than σ²/n. With t the bound
-    and ρ the radius over what is usual, the line is off by about `CUT`·σ times the root mean square
-    of what a bound of t takes off a normal residual, and by `LONG`·σ/ρ².
-    """
-    sd = shape.residual
-    bound = question.bound / sd
-    beyond = math.erfc(bound / math.sqrt(2)) / 2
-    height = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
-    taken = 2 * ((1 + bound**2) * beyond - bound * height)
+def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Question) -> Told:
+    """What corrections tell of rows, for how far the best line may lie from theirs."""
+    rows = sum(each.pool.rows for each in visits)
     usual = float(np.trace(shape.gram)) / shape.level
-    long = usual / question.radius**2
-    return shape.level * sd**2 * (CUT**2 * taken + (LONG * long) ** 2 + UNEQUAL / rows)
-
-
-def far_of(study: Study, frame: Frame, question: Question, sd: float) -> Array:
-    r"""Covariance, in mapped columns, of what rows that lie far out in one column may add.
-
-    Ranges are public: a column whose values can be m times longer than a radius may hold such rows,
-    which count for less and are those that decide on its slope in least squares. With
-    f = max(0, 1 − 1/m)⁴, the slope is off by about `FAR`·fσ times its error of one row.
-    """
-    inverse = np.linalg.inv(frame.map)
-    rows = np.linalg.inv(frame.gram / frame.rate)
-    errors = np.einsum("ka,ab,kb->k", frame.map, rows, frame.map)
-    gram = inverse.T @ frame.gram @ inverse
-    covariance = np.zeros_like(gram)
-    first = int(study.intercept)
-    for product in study.products:
-        for k in range(first, first + product.width):
-            along = np.zeros(len(gram))
-            along[k] = 1.0
-            middle = gram[0, k] / max(gram[0, 0], TINY) if study.intercept else 0.0
-            along[0] -= middle
-            length = (product.longest + abs(middle)) * float(np.linalg.norm(frame.map[k]))
-            far = max(0.0, 1 - question.radius / length) ** FAR_POWER
-            covariance += (FAR * far * sd) ** 2 * errors[k] * np.outer(along, along)
-        first += product.width
-    mapped: Array = inverse @ covariance @ inverse.T
-    return mapped
+    return Told(
+        map=frame.map,
+        seen=np.sum([each.pool.gram / each.rate for each in visits], axis=0) / rows,
+        seen_sd=math.hypot(*(each.pool.gram_sd / each.rate for each in visits)) / rows,
+        gram=shape.gram,
+        sure=frame.sure / (frame.rate * shape.level),
+        rows=rows,
+        residual=shape.residual,
+        reach=question.radius**2 / usual,
+    )
 
 
 def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:

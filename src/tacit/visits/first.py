@@ -47,6 +47,8 @@ class Spread:
     means: Array
     sds: Array
     doubt: float  # sd of a mean
+    variances: Array  # as told, weighed against nothing
+    errors: Array  # sds of the noise on them
 
 
 def first_question(study: Study, places: Sequence[Places]) -> Question:
@@ -121,7 +123,13 @@ def spread_of(study: Study, places: Sequence[Places]) -> Spread:
     variances = squares / rows - means**2 - doubt
     errors = np.sqrt(error**2 / 2 + 4 * means**2 * doubt + 2 * doubt**2)
     sds = [_sd(*pair) for pair in zip(variances.tolist(), errors.tolist(), strict=True)]
-    return Spread(means=means, sds=np.array(sds), doubt=math.sqrt(doubt))
+    return Spread(
+        means=means,
+        sds=np.array(sds),
+        doubt=math.sqrt(doubt),
+        variances=variances,
+        errors=errors,
+    )
 
 
 def _rows_of(study: Study, pairs: Sequence[tuple[float, Places]]) -> float:

@@ -21,7 +21,7 @@ WEIGHTED = (
 )
 UNKNOWN = (
     "The coefficients are those of the best {line} for rows weighted by length: encoded "
-    "rows longer than {radius:.3g} count for less, how many is not told without an intercept."
+    "rows longer than {radius:.3g} count for less, how many is not told{reason}."
 )
 VISITED = (
     "The coefficients are those of the best {line} for rows of which those far from the rest, and "
@@ -84,7 +84,8 @@ def _line(posterior: Posterior) -> str:
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:
-        return _told(posterior, UNKNOWN, words)
+        reason = "" if study.intercept else " without an intercept"
+        return _told(posterior, UNKNOWN, words | {"reason": reason})
     pooled = posterior.pooled
     weight = float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0))
     if weight >= NEARLY_ALL:

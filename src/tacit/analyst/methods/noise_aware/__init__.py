@@ -18,6 +18,7 @@ exact.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +31,17 @@ from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
 from tacit.analyst.methods.noise_aware.net import (
     FEWEST,
     PILOT_SHARE,
+    SIDE_BY_SIDE,
     Net,
     Pilot,
     Place,
+    Start,
     net_of,
+    started,
 )
 from tacit.analyst.methods.noise_aware.outlying import kept_of
 from tacit.analyst.methods.noise_aware.residual import Unlike
+from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.methods.noise_aware.verdict import warning
 from tacit.analyst.methods.noise_aware.whole import Shared, whole_of
 from tacit.analyst.posterior.laws import Differing
@@ -67,7 +72,8 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     kept = kept_of(some, prior, settings.noise_variance)
     pilot = kept.pilot
     inner = some.only(kept.holders) if kept.aside else some
-    places = [place for _, place in _places(pilot.facts, pilot.spread, inner, prior, settings)]
+    begun = _places(pilot.facts, pilot.spread, inner, prior, settings, start=pilot.start)
+    places = [place for _, place in begun]
     net = net_of(pilot, places)
     mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
@@ -157,16 +163,25 @@ def _alike_facts(evidence: Evidence, prior: Prior, settings: Settings) -> tuple[
 
 
 def _places(
-    facts: Facts, spread: Array, evidence: Evidence, prior: Prior, settings: Settings
+    facts: Facts,
+    spread: Array,
+    evidence: Evidence,
+    prior: Prior,
+    settings: Settings,
+    *,
+    start: Start | None = None,
 ) -> list[tuple[Node, Place]]:
     """The net over (ρ, σ²) at one τ."""
-    places = []
-    for share, likely in facts.slopes.shares.items():
-        model = Model(facts, share, spread=spread)
+
+    def of(share: float) -> list[tuple[Node, Place]]:
+        model = started(facts, share, spread, start)
+        likely = facts.slopes.shares[share]
         if settings.noise_variance is None:
-            law = residual.noise_variances(model, evidence, prior)
+            first = None if start is None else start.noise_variance
+            law = residual.noise_variances(model, evidence, prior, first)
         else:
             law = [(settings.noise_variance, 1.0)]
+        places = []
         for variance, weight in law:
             node = model.gaussian(variance)
             log_prior = math.log(weight * likely)
@@ -179,7 +194,10 @@ def _places(
                 log_weight=node.log_weight,
             )
             places.append((node, place))
-    return places
+        return places
+
+    at_once = 1 if start is None else SIDE_BY_SIDE
+    return list(chain.from_iterable(mapped(of, list(facts.slopes.shares), at_once)))
 
 
 def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
@@ -188,8 +206,8 @@ def _alike(pilot: Pilot, best: Place) -> tuple[Array, Array]:
     model.second = best.second
     solution = model.solve(best.noise_variance)
     basis = pilot.facts.grams.basis
-    local = solution.sums.design[:, :, : len(model.mean)]
-    information = np.einsum("jab,jac->bc", local, local) / len(local)
+    d = len(model.mean)
+    information = solution.sums.normal[:d, :d] / len(pilot.facts.moments)
     within = np.linalg.inv(information + model.precision)
     return basis @ solution.node.covariance @ basis.T, basis @ within @ basis.T
 

@@ -107,9 +107,9 @@ def times(triangle: Array, matrix: Array, *, transposed: bool = False) -> Array:
     return _triangular(_TRMM, triangle, matrix, _TRANSPOSED if transposed else _NO)
 
 
-def solved(triangle: Array, matrix: Array) -> Array:
-    """L⁻¹M."""
-    return _triangular(_TRSM, triangle, matrix, _NO)
+def solved(triangle: Array, matrix: Array, *, transposed: bool = False) -> Array:
+    """L⁻¹M or L⁻¹'M."""
+    return _triangular(_TRSM, triangle, matrix, _TRANSPOSED if transposed else _NO)
 
 
 def _triangular(

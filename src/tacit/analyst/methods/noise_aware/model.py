@@ -17,20 +17,20 @@ expected to explain (`slopes.py`).
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import Grams, GramTotal, grams
-from tacit.analyst.methods.noise_aware import wide
+from tacit.analyst.methods.noise_aware import lapack, wide
 from tacit.analyst.methods.noise_aware.slopes import Slopes, slopes_of
 from tacit.analyst.methods.noise_aware.sums import (
     WIDE,
+    Joint,
     Sides,
     Sums,
-    forward,
-    inverse_of,
     sums_of,
 )
 from tacit.analyst.methods.noise_aware.threads import mapped
@@ -131,9 +131,15 @@ class Solution:
     node: Node
     sums: Sums
     between: Array  # (d, d): U'DU
-    mean: Array  # (2d,): of (θ − m, c)
-    covariance: Array  # (2d, 2d)
-    factor: Array  # (2d, 2d): lower, of its inverse
+    joint: Joint
+
+
+class _Taken(NamedTuple):
+    """What is taken off y'y for a residual sum, holder by holder."""
+
+    location: Array  # (J, d): of θ_j
+    square: Array  # (J,): θ_j'S̄_jθ_j + 2θ_j'K_j(ẑ_j − S̄_jθ_j) on average
+    hidden: Array  # (J,): what noise may hide of θ_j'S_jθ_j, over n_j
 
 
 class Model:
@@ -150,6 +156,8 @@ class Model:
         self.precision = np.linalg.inv(covariance).astype(float)
         self.log_precision = -float(np.linalg.slogdet(covariance)[1])
         self.second: Array = covariance + np.outer(self.mean, self.mean)  # E[θθ']
+        self._last: tuple[tuple[object, ...], Solution] | None = None
+        self._apart: tuple[Array, list[Array]] | None = None
 
     def gaussian(self, noise_variance: float) -> Node:
         """Posterior of θ at a given σ², E[θθ'] iterated to its fixed point."""
@@ -163,8 +171,11 @@ class Model:
         return node
 
     def solve(self, noise_variance: float) -> Solution:
-        """The Gaussian at a σ², with E[θθ'] as it is."""
-        return self.solution(self.sums(noise_variance), noise_variance)
+        """The Gaussian at a σ², with E[θθ'] as it is; kept until something changes."""
+        state = (noise_variance, self.second, self.spread, self.facts)
+        if self._last is None or not _same(self._last[0], state):
+            self._last = (state, self.solution(self.sums(noise_variance), noise_variance))
+        return self._last[1]
 
     @property
     def between(self) -> Array:
@@ -177,21 +188,19 @@ class Model:
         """The Gaussian that holders' sums and the prior give."""
         d = len(self.mean)
         normal = sums.normal
-        precision = normal[:-1, :-1] + self.prior_precision()
-        factor = np.linalg.cholesky(precision).astype(float)
-        half = forward(factor, normal[:-1, -1])
-        covariance = inverse_of(precision, factor)
-        mean = covariance @ normal[:-1, -1]
-        determinant = sums.log_determinant + np.log(np.diag(factor)).sum()
-        fitness = -determinant - 0.5 * (normal[-1, -1] - half @ half - self.log_precision)
-        return Solution(
-            node=Node(float(fitness), self.mean + mean[:d], covariance[:d, :d], noise_variance),
-            sums=sums,
-            between=self.between,
-            mean=mean,
-            covariance=covariance,
-            factor=np.asfortranarray(factor),
+        if d >= WIDE:
+            joint = wide.joint_of(normal, self.precision)
+        else:
+            joint = Joint.of(normal, self.prior_precision())
+        determinant = sums.log_determinant + np.log(np.diag(joint.factor)).sum()
+        fitness = -determinant - 0.5 * (normal[-1, -1] - joint.square - self.log_precision)
+        node = Node(
+            log_weight=float(fitness),
+            location=self.mean + joint.mean[:d],
+            covariance=joint.covariance[:d, :d],
+            noise_variance=noise_variance,
         )
+        return Solution(node=node, sums=sums, between=self.between, joint=joint)
 
     def prior_precision(self) -> Array:
         """Precision of (θ, c) before any release, (2d, 2d)."""
@@ -214,10 +223,9 @@ class Model:
         )
         if d >= WIDE:
             second = self.second + between
+            apart = self._differences()
             return wide.sums_of(
-                lambda j: self._own_covariance(j, noise_variance, second),
-                lambda j: facts.turned[j] * np.sqrt(self.spread),
-                sides,
+                lambda j: self._own_covariance(j, noise_variance, second) + apart[j].T, sides
             )
         total = noise_variance * facts.ratios[:, None, None] * facts.errors
         total += _spread(posterior.own_variance, self.second + between)
@@ -225,6 +233,15 @@ class Model:
         if self.spread.any():
             total += posterior.mean @ between @ posterior.mean
         return sums_of(total, sides)
+
+    def _differences(self) -> list[Array]:
+        """Upper triangles of S̄_jDS̄_j, by rows; kept until D changes."""
+        if self._apart is None or self._apart[0] is not self.spread:
+            root = np.sqrt(self.spread)
+            turned = self.facts.turned
+            squares = mapped(lambda j: lapack.gram((turned[j] * root).T), range(len(turned)))
+            self._apart = (self.spread, squares)
+        return self._apart[1]
 
     def _own_covariance(self, j: int, noise_variance: float, second: Array) -> Array:
         """Ω_j of one holder, E[θ_jθ_j'] being `second`."""
@@ -243,47 +260,70 @@ class Model:
         """
         if evidence.squares is None or evidence.square_sd is None:  # pragma: no cover
             raise AssertionError  # who asks has checked
-        facts = self.facts
-        location, second = self._own_moments(node)
-        explained, product = self._explained(node.noise_variance, location, second)
-        told = facts.sampling - 2 * explained
-        squares = evidence.squares - np.einsum("jab,jab->j", told, second) - 2 * product
-        hidden = facts.grams.sizes * np.einsum("ab,jab->j", facts.slopes.hidden, second)
-        size = np.sum(location**2, axis=1)
+        told = self._taken_each(node) if len(self.mean) >= WIDE else self._taken(node)
+        hidden = self.facts.grams.sizes * told.hidden
+        size = np.sum(told.location**2, axis=1)
         noise = evidence.square_sd**2 + 4 * evidence.moment_sd**2 * size
-        return squares - hidden / 2, noise + evidence.gram_sd**2 * size**2 + hidden**2 / 3
+        noise += evidence.gram_sd**2 * size**2 + hidden**2 / 3
+        return evidence.squares - told.square - hidden / 2, noise
 
-    def _own_moments(self, node: Node) -> tuple[Array, Array]:
-        """Mean (J, d) and second moments (J, d, d) of every holder's θ_j."""
-        if not self.spread.any():
-            every = np.ones(len(self.facts.moments))
-            return np.multiply.outer(every, node.location), np.multiply.outer(every, self.second)
-        location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
-        return location, covariance + location[:, :, None] * location[:, None, :]
-
-    def _explained(
-        self, noise_variance: float, location: Array, second: Array
-    ) -> tuple[Array, Array]:
-        """K_jS̄_j, (J, d, d), and θ_j'K_jẑ_j, (J,).
-
-        K_j: how much of ẑ_j − S̄_jθ_j is due to the rows' own residuals.
-        """
+    def _taken(self, node: Node) -> _Taken:
+        """For all holders together."""
         facts = self.facts
+        d = len(self.mean)
+        if self.spread.any():
+            location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
+            second = covariance + location[:, :, None] * location[:, None, :]
+        else:
+            every = np.ones(len(facts.moments))
+            location = np.multiply.outer(every, node.location)
+            second = np.multiply.outer(every, self.second)
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
-        sampling = noise_variance * facts.ratios[:, None, None] * facts.errors
         noise = _spread(unknown, second)
-        d = len(self.mean)
         noise[:, range(d), range(d)] += facts.moment_variance[:, None]
-        if d >= WIDE:
-            sides = (sampling, noise, facts.sampling, facts.moments, location)
-            parts = mapped(
-                lambda j: wide.explained(*(side[j] for side in sides)), range(len(noise))
-            )
-            products, told = zip(*parts, strict=True)
-            return np.array(products), np.array(told)
-        gain = sampling @ np.linalg.inv(sampling + noise)
-        return gain @ facts.sampling, np.einsum("ja,jab,jb->j", location, gain, facts.moments)
+        errors = node.noise_variance * facts.ratios[:, None, None] * facts.errors
+        gain = errors @ np.linalg.inv(errors + noise)
+        inner = facts.sampling - 2 * gain @ facts.sampling
+        product = np.einsum("ja,jab,jb->j", location, gain, facts.moments)
+        return _Taken(
+            location=location,
+            square=np.einsum("jab,jab->j", inner, second) + 2 * product,
+            hidden=np.einsum("ab,jab->j", facts.slopes.hidden, second),
+        )
+
+    def _taken_each(self, node: Node) -> _Taken:
+        """For one holder at a time."""
+        solution = self.solve(node.noise_variance) if self.spread.any() else None
+        facts = self.facts
+
+        def taken(j: int) -> tuple[Array, float, float]:
+            location = node.location
+            second = self.second
+            if solution is not None:
+                location, covariance = wide.own_of(solution, self.mean, j)
+                second = covariance + np.outer(location, location)
+            unknown = facts.grams.own_variance[j]
+            unknown = unknown + facts.grams.sizes[j] ** 2 * facts.grams.shared_variance
+            noise = _spread(unknown, second)
+            noise.ravel()[:: len(noise) + 1] += facts.moment_variance[j]
+            scale = node.noise_variance * facts.ratios[j]
+            errors = None if facts.errors is facts.sampling else facts.errors[j]
+            explained = wide.Explained.of(facts.sampling[j], noise, scale, errors)
+            square = np.sum((facts.sampling[j] - 2 * explained.gram) * second)
+            square += 2 * explained.product(location, facts.moments[j])
+            return location, float(square), float(np.sum(facts.slopes.hidden * second))
+
+        locations, squares, hidden = zip(*mapped(taken, range(len(facts.moments))), strict=True)
+        return _Taken(np.array(locations), np.array(squares), np.array(hidden))
+
+
+def own_means(solution: Solution, prior_mean: Array) -> Array:
+    """Mean (J, d) of every holder's own θ_j, in the eigenbasis."""
+    d = len(prior_mean)
+    if d >= WIDE:
+        return wide.own_means(solution, prior_mean)
+    return own_coefficients(solution, prior_mean)[0]
 
 
 def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Array]:
@@ -294,11 +334,12 @@ def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Arra
     design = solution.sums.design[:, :, : 2 * d]
     local = solution.sums.design[:, :, :d]
     gain = solution.between @ local.swapaxes(1, 2)
-    left = solution.sums.design[:, :, -1] - design @ solution.mean
-    location = prior_mean + solution.mean[:d] + np.einsum("jab,jb->ja", gain, left)
+    joint = solution.joint
+    left = solution.sums.design[:, :, -1] - design @ joint.mean
+    location = prior_mean + joint.mean[:d] + np.einsum("jab,jb->ja", gain, left)
     follow = -gain @ design
     follow[:, :, :d] += np.eye(d)
-    covariance = follow @ solution.covariance @ follow.swapaxes(1, 2)
+    covariance = follow @ joint.covariance @ follow.swapaxes(1, 2)
     covariance += solution.between - gain @ local @ solution.between
     return location, covariance
 
@@ -313,10 +354,18 @@ def _spread(variance: Array, second: Array) -> Array:
 
 
 def _square_root(covariance: Array) -> Array:
-    """A matrix whose square is the covariance."""
+    """A matrix whose square is the covariance; lower triangular from `WIDE` columns on."""
     if len(covariance) >= WIDE:
         with suppress(np.linalg.LinAlgError):  # a tenth of the time, but of positive ones alone
             return np.linalg.cholesky(covariance).astype(float)
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    if len(covariance) >= WIDE:
+        root = np.linalg.qr(root.T).R.T.astype(float)
     return root
+
+
+def _same(those: tuple[object, ...], these: tuple[object, ...]) -> bool:
+    """Whether a state is the same number, then the same objects."""
+    pairs = zip(those[1:], these[1:], strict=True)
+    return those[0] == these[0] and all(one is other for one, other in pairs)

@@ -8,6 +8,7 @@ truncated at √`POINTS` times the mean [Ionides 2008].
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,9 @@ PILOT_SHARE = 1.0
 """ρ at which τ is looked for."""
 LARGE = 5_000
 """Holders times columns from which on points are solved on all cores."""
+SIDE_BY_SIDE = 2
+"""Points that are solved at a time from `WIDE` columns on: while one takes all cores for its
+holders, the other has them together."""
 PILOT_ROUNDS = 6
 WIDE_ROUNDS = 2
 
@@ -68,6 +72,14 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where a model was when it was last solved: near enough to begin at."""
+
+    second: Array  # E[θθ']
+    noise_variance: float
+
+
+@dataclass(frozen=True)
 class Pilot:
     """What is known of τ before the net."""
 
@@ -77,6 +89,7 @@ class Pilot:
     law: Law
     noise_variance: float  # σ² at the pilot's ρ
     constant: NDArray[np.bool_]  # (d,): columns that are constant within every holder
+    start: Start | None  # from `WIDE` columns on: where a model of the same holders may begin
 
 
 @dataclass(frozen=True)
@@ -96,24 +109,30 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
     told = np.arange(evidence.d)
     net = first_net(evidence.d)
     constant = holder_level(facts, intercept=evidence.intercept)
+    start = None
     for step in range(PILOT_ROUNDS if evidence.d < WIDE else WIDE_ROUNDS):
-        model = Model(facts, PILOT_SHARE, spread=spread)
+        model = started(facts, PILOT_SHARE, spread, start)
         if noise_variance is None:
-            variance = centre(noise_variances(model, evidence, prior))
-            facts = replace(facts, ratios=ratios(model, evidence, variance))
-            model.facts = facts
+            first = None if start is None else start.noise_variance
+            variance = centre(noise_variances(model, evidence, prior, first))
+            told_ratios = ratios(model, evidence, variance)
+            if np.any(told_ratios != facts.ratios):
+                facts = replace(facts, ratios=told_ratios)
+                model.facts = facts
             if evidence.d < WIDE or np.any(facts.ratios != 1):
                 variance = centre(noise_variances(model, evidence, prior))
         else:
             variance = noise_variance
         model.gaussian(variance)
+        if evidence.d >= WIDE:
+            start = Start(model.second, variance)
         profile = Profile.of(model, model.solve(variance))
         if step == 0:
             told = np.setdiff1d(telling(profile), np.flatnonzero(constant))
             net = net[told]
             for k in np.setdiff1d(np.arange(evidence.d), told):
                 profile.move(int(k), 0.0)
-        law = _sweep(profile, told, net)
+        law = sweep(profile, told, net)
         moved = np.abs(np.sqrt(profile.spread) - np.sqrt(spread))
         spread = profile.spread
         if np.all(moved <= SETTLED * (np.sqrt(spread) + SCALE / 10)):
@@ -126,7 +145,16 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
         law=law,
         noise_variance=variance,
         constant=constant,
+        start=start,
     )
+
+
+def started(facts: Facts, share: float, spread: Array, start: Start | None) -> Model:
+    """A model that begins where another was."""
+    model = Model(facts, share, spread=spread)
+    if start is not None:
+        model.second = start.second
+    return model
 
 
 def holder_level(facts: Facts, *, intercept: bool) -> NDArray[np.bool_]:
@@ -178,15 +206,16 @@ def telling(profile: Profile) -> NDArray[np.intp]:
     return np.flatnonzero(effective >= TELLING)
 
 
-def _sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
+def sweep(profile: Profile, told: NDArray[np.intp], net: Array) -> Law:
     """Every τ_k in turn, moved to its mean; the law that they leave."""
     tau = np.concatenate([np.zeros((len(told), 1)), np.exp(net)], axis=1)
     logs = np.zeros(tau.shape)
+    law = Law(net[:0], logs[:0])
     for place, k in enumerate(told.tolist()):
         one = profile.likelihood(k, tau[place])
         logs[place] = one - one.max()
-        mean = Law(net[: place + 1], logs[: place + 1]).means()[place]
-        profile.move(k, float(mean) ** 2)
+        law = Law(net[[place]], logs[[place]], before=law.after)
+        profile.move(k, float(law.means()[0]) ** 2)
     return Law(net, logs)
 
 
@@ -214,28 +243,34 @@ def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
         extra = place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
         return replace(node, log_weight=node.log_weight + extra)
 
-    large = len(pilot.facts.moments) * d >= LARGE and d < WIDE  # wide ones take all cores already
-    nodes = mapped(node_at, range(points)) if large else [node_at(point) for point in range(points)]
+    large = len(pilot.facts.moments) * d >= LARGE
+    at_once = (SIDE_BY_SIDE if d >= WIDE else None) if large else 1
+    nodes = mapped(node_at, range(points), at_once)
     weights = truncated(np.array([node.log_weight for node in nodes]))
     nodes = [
         replace(node, log_weight=float(log))
         for node, log in zip(nodes, np.log(weights + 1e-300), strict=True)
     ]
-    own = []
-    for point in _systematic(weights, OWN_POINTS * points // POINTS):
+    chosen_often = Counter(_systematic(weights, OWN_POINTS * points // POINTS))
+
+    def own_at(point: int) -> tuple[Array, Array]:
         solution, model = solve(point)
-        own.append(own_coefficients(solution, model.mean))
-    mean, covariance = _moments(own)
+        return own_coefficients(solution, model.mean)
+
+    own = mapped(own_at, list(chosen_often), at_once)
+    mean, covariance = _moments(own, list(chosen_often.values()))
     return Net(nodes=nodes, tau=tau, own=mean, own_covariance=covariance)
 
 
-def _moments(laws: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Mean and covariance of equally likely Gaussians."""
-    mean = sum((location for location, _ in laws), np.zeros(())) / len(laws)
+def _moments(laws: list[tuple[Array, Array]], counts: list[int]) -> tuple[Array, Array]:
+    """Mean and covariance of a mixture of Gaussians, each so often."""
+    shares = np.array(counts) / sum(counts)
+    pairs = list(zip(shares, laws, strict=True))
+    mean = sum((share * location for share, (location, _) in pairs), np.zeros(()))
     covariance = np.zeros(())
-    for location, within in laws:
+    for share, (location, within) in pairs:
         apart = location - mean
-        covariance = covariance + (within + apart[:, :, None] * apart[:, None, :]) / len(laws)
+        covariance = covariance + share * (within + apart[:, :, None] * apart[:, None, :])
     return mean, covariance
 
 

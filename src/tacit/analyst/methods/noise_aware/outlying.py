@@ -11,6 +11,14 @@ with Q the quadratic form of the log-likelihood, times −2. With a probability 
 is set aside: it no longer counts for the average or for τ, and its own coefficients are those
 of its release alone. The average then moves by a bounded amount, whatever one holder says. At
 most every fifth holder is set aside; `MAJORITY` always stay.
+
+Of many coefficients one is nearly always mostly one holder's by chance: of ten holders alike one
+causes more than half of a coefficient's spread with probability 0.13, so of 500 coefficients
+somebody always does. A share of one coefficient cannot be held against their number: 1 − 1/J is
+the most that even the farthest holder reaches. So who is suspected is first held against τ as one
+sweep without it gives it, from where all holders' τ is. Only with a probability below
+`DOUBTFUL`/J, which happens to holders alike in one fit of fifty at most, however many
+coefficients there are, everything is estimated again without it, and the test is that one's.
 """
 
 from dataclasses import dataclass
@@ -20,15 +28,24 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.noise_aware.model import Model, own_coefficients
-from tacit.analyst.methods.noise_aware.net import PILOT_SHARE, Pilot, pilot_of
+from tacit.analyst.methods.noise_aware.model import Model, own_means
+from tacit.analyst.methods.noise_aware.net import (
+    PILOT_SHARE,
+    Pilot,
+    pilot_of,
+    started,
+    sweep,
+)
 from tacit.analyst.methods.noise_aware.profile import Profile
+from tacit.analyst.methods.noise_aware.spreads import first_net
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
 RARE = 1e-3
 """Probability with which a holder like the others is set aside, over all holders."""
+DOUBTFUL = 0.02
+"""Probability with which a holder like the others is looked at more closely, over all holders."""
 MAJORITY = 4
 """Fewest holders that stay."""
 MOST_ASIDE = 5
@@ -52,12 +69,14 @@ def kept_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> K
     aside: list[int] = []
     pilot = pilot_of(evidence, prior, noise_variance)
     while len(holders) > MAJORITY and len(aside) < evidence.holders // MOST_ASIDE:
-        place = _suspect(pilot)
+        place = _suspect(pilot, DOUBTFUL / evidence.holders)
         if place is None:
             break
         others = [*holders[:place], *holders[place + 1 :]]
         without = pilot_of(evidence.only(others), prior, noise_variance)
-        if _probability(pilot, without, place) >= RARE / evidence.holders:
+        model = Model(pilot.facts, PILOT_SHARE, spread=without.spread)
+        model.gaussian(without.noise_variance)
+        if _chance(model, without.noise_variance, place) >= RARE / evidence.holders:
             break
         aside.append(holders[place])
         holders = others
@@ -65,13 +84,33 @@ def kept_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> K
     return Kept(holders=tuple(holders), aside=tuple(sorted(aside)), pilot=pilot)
 
 
-def _suspect(pilot: Pilot) -> int | None:
-    """The holder that causes most of the spread of some coefficient, or none."""
-    model = Model(pilot.facts, PILOT_SHARE, spread=pilot.spread)
-    model.gaussian(pilot.noise_variance)
-    solution = model.solve(pilot.noise_variance)
-    own, _ = own_coefficients(solution, model.mean)
-    return suspect_among(((own - solution.node.location) @ model.facts.axes.T)[:, pilot.told] ** 2)
+def _suspect(pilot: Pilot, doubtful: float) -> int | None:
+    """The holder that causes most of the spread of some coefficient and is far away, or none.
+
+    Far: by τ as a sweep without it gives it, with a probability below `doubtful`.
+    """
+    variance = pilot.noise_variance
+    model = started(pilot.facts, PILOT_SHARE, pilot.spread, pilot.start)
+    model.gaussian(variance)
+    solution = model.solve(variance)
+    own = own_means(solution, model.mean)
+    apart = (own - solution.node.location) @ model.facts.axes.T
+    place = suspect_among(apart[:, pilot.told] ** 2)
+    if place is None:
+        return None
+    profile = Profile.of(model, solution).without(place)
+    sweep(profile, pilot.told, first_net(len(pilot.told)))
+    model.spread = profile.spread
+    left = _variance_without(pilot, place)
+    model.gaussian(left)
+    return place if _chance(model, left, place) < doubtful else None
+
+
+def _variance_without(pilot: Pilot, place: int) -> float:
+    """σ² of the others, whose own residual variances are known by their ratios to all holders'."""
+    sizes = np.delete(pilot.facts.grams.sizes, place)
+    ratios = np.delete(pilot.facts.ratios, place)
+    return pilot.noise_variance * float(np.average(ratios, weights=sizes))
 
 
 def suspect_among(apart: Array) -> int | None:
@@ -83,13 +122,11 @@ def suspect_among(apart: Array) -> int | None:
     return int(place) if shares.max() > SUSPECT else None
 
 
-def _probability(pilot: Pilot, without: Pilot, place: int) -> float:
-    """Probability that a holder is as far from the others as this one, τ being theirs."""
-    model = Model(pilot.facts, PILOT_SHARE, spread=without.spread)
-    model.gaussian(without.noise_variance)
-    profile = Profile.of(model, model.solve(without.noise_variance))
-    total = profile.normals.sum(axis=0)
-    return chance_of(total, profile.normals[place], profile.prior, len(profile.normals))
+def _chance(model: Model, noise_variance: float, place: int) -> float:
+    """Probability that a holder is as far from the others as this one, τ being the model's."""
+    sums = model.solve(noise_variance).sums
+    alone = sums.normal_of(place)
+    return chance_of(sums.normal, alone, model.prior_precision(), len(model.facts.moments))
 
 
 def chance_of(normal: Array, alone: Array, prior: Array, holders: int) -> float:

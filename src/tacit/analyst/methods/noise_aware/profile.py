@@ -20,7 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.methods.noise_aware import wide
 from tacit.analyst.methods.noise_aware.model import Model, Solution
+from tacit.analyst.methods.noise_aware.sums import WIDE, inverse_of
+from tacit.analyst.methods.noise_aware.threads import mapped
 
 Array = NDArray[np.float64]
 
@@ -34,7 +37,7 @@ MOST_MOVES = 32
 class Profile:
     """Where τ is, and what the likelihood is from there; `move` changes it in place."""
 
-    normals: Array  # (J, 2d + 1, 2d + 1): C_j
+    normals: Array  # (J, 2d + 1, 2d + 1): C_j; of few holders the first d rows alone are moved
     prior: Array  # (2d, 2d): precision of (θ, c) before any release
     spread: Array  # (d,): τ²
     inverse: Array  # (2d, 2d): P⁻¹, less what moves add
@@ -50,18 +53,30 @@ class Profile:
     def of(cls, model: Model, solution: Solution) -> "Profile":
         """From a model solved at some τ."""
         d = len(model.mean)
-        design = solution.sums.design.copy()
-        design[:, :, :d] = solution.sums.design[:, :, :d] @ model.facts.back
-        prior = model.prior_precision()
         back = model.facts.back
+        prior = model.prior_precision()
         prior[:d, :d] = back.T @ model.precision @ back
-        normals = design.swapaxes(1, 2) @ design
+        if d >= WIDE:
+            normals = wide.normals_of(solution.sums, model.facts.turned)
+        else:
+            design = solution.sums.design.copy()
+            design[:, :, :d] = solution.sums.design[:, :, :d] @ back
+            normals = design.swapaxes(1, 2) @ design
+        return cls.at(normals, prior, model.spread)
+
+    def without(self, place: int) -> "Profile":
+        """As it was before any move, one holder left out."""
+        return Profile.at(np.delete(self.normals, place, axis=0), self.prior, self.spread)
+
+    @classmethod
+    def at(cls, normals: Array, prior: Array, spread: Array) -> "Profile":
+        """From what holders tell at some τ, and the precision beforehand."""
         total = normals.sum(axis=0)
-        inverse: Array = np.linalg.inv(total[:-1, :-1] + prior)
+        inverse = inverse_of(total[:-1, :-1] + prior)
         return cls(
             normals=normals,
             prior=prior,
-            spread=model.spread.copy(),
+            spread=spread.copy(),
             inverse=inverse,
             mean=inverse @ total[:-1, -1],
             moves=np.empty((len(normals), MOST_MOVES, len(total))),
@@ -150,9 +165,23 @@ class Profile:
         self.weights[:, self.moved] = change / growth
         self.moved += 1
         if self.moved == MOST_MOVES:
-            self.normals -= (self.moves * self.weights[:, :, None]).swapaxes(1, 2) @ self.moves
+            self._take_off()
             self.inverse = self.inverse + (self.added * self.shares) @ self.added.T
             self.moved = 0
+
+    def _take_off(self) -> None:
+        """All moves off the rows of every C_j that are asked for."""
+        d = len(self.spread)
+
+        def take(j: int) -> None:
+            weighted = self.moves[j, :, :d] * self.weights[j, :, None]
+            self.normals[j, :d] -= weighted.T @ self.moves[j]
+
+        if d >= WIDE:
+            mapped(take, range(len(self.normals)))
+            return
+        for j in range(len(self.normals)):
+            take(j)
 
 
 @dataclass(frozen=True)

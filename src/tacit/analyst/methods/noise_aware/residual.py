@@ -37,8 +37,13 @@ LEAST_RATIO = 0.02
 """Smallest ρ_j."""
 
 
-def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
-    """The law of σ²: its prior and, where y'y is published, the residual sum of squares."""
+def noise_variances(
+    model: Model, evidence: Evidence, prior: Prior, start: float | None = None
+) -> Law:
+    """The law of σ²: its prior and, where y'y is published, the residual sum of squares.
+
+    From near the right place, `start`, once is enough.
+    """
 
     def inverse_gamma(log_variance: Array) -> Array:
         return -prior.shape * log_variance - prior.rate * np.exp(-log_variance)
@@ -48,8 +53,9 @@ def noise_variances(model: Model, evidence: Evidence, prior: Prior) -> Law:
     most = math.log(model.facts.slopes.most)
     log_prior = partial(_log_uniform, most) if prior.flat_noise else inverse_gamma
     n = float(np.maximum(evidence.counts, 1.0).sum())
-    law = gauss_rule(inverse_gamma)
-    for _ in range(ROUNDS if evidence.d < WIDE else ROUNDS - 1):
+    law = gauss_rule(inverse_gamma) if start is None else [(start, 1.0)]
+    rounds = ROUNDS if evidence.d < WIDE else ROUNDS - 1
+    for _ in range(rounds if start is None else 1):
         squares, noise = model.residuals(model.gaussian(centre(law)), evidence)
         law = gauss_rule(
             partial(_log_posterior, log_prior, float(squares.sum()), float(noise.sum()), n)

@@ -2,8 +2,8 @@ r"""The law of τ: how far the coefficients of holders lie from the average hold
 
 θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with
 probability π, π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is
-half-Student with 3 degrees of freedom and scale 0.05. In scaled units that is a typical
-difference of 5 % of the response's range across a feature's whole range. The mass at 0 keeps
+half-Student with 3 degrees of freedom and scale 0.1. In scaled units that is a typical
+difference of 10 % of the response's range across a feature's whole range. The mass at 0 keeps
 the intervals of coefficients that do not differ as narrow as if that were known; the tail lets
 those that differ differ as far as they do.
 
@@ -14,7 +14,7 @@ is known exactly.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ SHARES = (np.arange(8) + 0.5) / 8
 """Values of π."""
 SHARE_WEIGHTS = (1 - SHARES) / np.sum(1 - SHARES)
 """Their prior."""
-SCALE = 0.05
+SCALE = 0.1
 DEGREES = 3.0
 LEAST = 3e-4
 MOST = 2.0
@@ -60,6 +60,8 @@ class Law:
 
     net: Array  # (m, G)
     likelihood: Array  # (m, 1 + G): log-likelihood at τ = 0, then along the net
+    before: Array = field(default_factory=lambda: np.log(SHARE_WEIGHTS))
+    """Log weight of every π before these coefficients speak, (π,)."""
 
     @cached_property
     def _cells(self) -> Array:
@@ -77,10 +79,15 @@ class Law:
         return np.exp(self._cells - _log_sum(self._cells)[..., None])
 
     @cached_property
+    def after(self) -> Array:
+        """Log weight of every π after them, (π,)."""
+        after: Array = _log_sum(self._cells).sum(axis=1) + self.before
+        return after
+
+    @cached_property
     def shares(self) -> Array:
         """Probability of every π, (π,)."""
-        logs = _log_sum(self._cells).sum(axis=1) + np.log(SHARE_WEIGHTS)
-        weights = np.exp(logs - logs.max())
+        weights = np.exp(self.after - self.after.max())
         shares: Array = weights / weights.sum()
         return shares
 

@@ -5,13 +5,13 @@ F_j = [S̄_j, n_j Cov(c)^½, ẑ_j − S̄_jm]. Few columns are worked on for al
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotri
+
+from tacit.analyst.methods.noise_aware import lapack
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ class Sides:
 
     mean: Array  # (J, d, d): S̄_j
     sizes: Array  # (J,): n_j
-    shared: Array  # (d, d): Cov(c)^½
+    shared: Array  # (d, d): Cov(c)^½, lower triangular from `WIDE` columns on
     residual: Array  # (J, d): ẑ_j − S̄_jm
 
     def times(self, white: Array) -> Array:
@@ -36,6 +36,13 @@ class Sides:
         np.matmul(self.sizes[:, None, None] * white, self.shared, out=design[:, :, d:-1])
         design[:, :, -1:] = white @ self.residual[..., None]
         return design
+
+    def of(self, j: int) -> "Sides":
+        """One holder's."""
+        one = slice(j, j + 1)
+        return replace(
+            self, mean=self.mean[one], sizes=self.sizes[one], residual=self.residual[one]
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,44 @@ class Sums:
     def design(self) -> Array:
         """L_j⁻¹F_j, (J, d, 2d + 1)."""
         return self.sides.times(np.asarray(self.white))
+
+    def normal_of(self, j: int) -> Array:
+        """What one holder says, (2d + 1, 2d + 1)."""
+        [design] = self.sides.of(j).times(np.asarray(self.white[j])[None])
+        normal: Array = design.T @ design
+        return normal
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The Gaussian of (θ − m, c)."""
+
+    mean: Array  # (2d,)
+    covariance: Array  # (2d, 2d); from `WIDE` columns on of θ alone, (d, d)
+    factor: Array  # (2d, 2d): L, the precision's; from `WIDE` columns on that of (c, θ)
+    square: float  # h'P⁻¹h, P the precision and h the moment
+
+    @classmethod
+    def of(cls, normal: Array, prior: Array) -> "Joint":
+        """From what holders say and the precision beforehand."""
+        precision = normal[:-1, :-1] + prior
+        factor = np.linalg.cholesky(precision).astype(float)
+        half = np.linalg.solve(factor, normal[:-1, -1])
+        covariance = np.linalg.inv(precision).astype(float)
+        return cls(
+            mean=covariance @ normal[:-1, -1],
+            covariance=covariance,
+            factor=factor,
+            square=float(half @ half),
+        )
+
+
+def inverse_of(precision: Array) -> Array:
+    """The inverse of a positive definite matrix."""
+    if len(precision) < WIDE:
+        return np.linalg.inv(precision).astype(float)
+    root = lapack.root_of(np.array(precision, order="F"))
+    return symmetric(lapack.squared(lapack.inverse_root(root)))
 
 
 def sums_of(covariances: Array, sides: Sides) -> Sums:
@@ -79,18 +124,3 @@ def symmetric(lower: Array) -> Array:
 def _lower(size: int) -> NDArray[np.bool_]:
     """Where a matrix's lower triangle lies, its diagonal included."""
     return np.tri(size, dtype=np.bool_)
-
-
-def inverse_of(precision: Array, factor: Array) -> Array:
-    """The inverse of a matrix whose Cholesky factor is given."""
-    if len(precision) < WIDE:
-        return np.linalg.inv(precision).astype(float)
-    return symmetric(dpotri(factor, lower=1)[0])
-
-
-def forward(factor: Array, vector: Array) -> Array:
-    """L⁻¹v."""
-    if len(factor) < WIDE:
-        return np.linalg.solve(factor, vector).astype(float)
-    solved: Array = solve_triangular(factor, vector, lower=True, check_finite=False)
-    return solved

@@ -10,9 +10,11 @@ Given = TypeVar("Given")
 Told = TypeVar("Told")
 
 
-def mapped(function: Callable[[Given], Told], items: Sequence[Given]) -> list[Told]:
-    """The function of every item, in their order."""
-    count = min(cores(), len(items))
+def mapped(
+    function: Callable[[Given], Told], items: Sequence[Given], most: int | None = None
+) -> list[Told]:
+    """The function of every item, in their order; at most so many at a time."""
+    count = min(cores(), len(items), most or len(items))
     if count < 2:  # noqa: PLR2004 - one core, or one item
         return [function(item) for item in items]
     with ThreadPoolExecutor(count) as pool:

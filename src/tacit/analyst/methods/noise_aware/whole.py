@@ -130,9 +130,7 @@ class Holders:
 
     def normal_of(self, place: int) -> Array:
         """What one of them tells."""
-        design = replace(self.sums[place // PART]).design[place % PART]
-        normal: Array = design.T @ design
-        return normal
+        return self.sums[place // PART].normal_of(place % PART)
 
     def solution(self, normal: Array) -> Solution:
         """The Gaussian of (θ, c)."""

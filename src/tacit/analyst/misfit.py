@@ -1,0 +1,165 @@
+r"""How far the best line of rows as they are may lie from the one that visits tell.
+
+Where the relation is straight both are one. Else rows that are shrunk, and residuals that are cut,
+tell of another line, and no noise says how far. But what shrinking takes away is told, column by
+column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
+between the two belongs to rows that count for less. On public tables a slope is off by up to about
+`LOST`·ℓσ, in units of its error from one row. A bound takes a long tail off residuals, and thereby
+moves the intercept.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.release.places import Places
+from tacit.release.question import Question
+from tacit.study import Study
+from tacit.study.terms import Product
+from tacit.study.visits import placed
+from tacit.visits.first import Spread, spread_of
+
+Array = NDArray[np.float64]
+
+LOST = 0.5
+"""How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
+CUT = 0.2
+"""How far the intercept is off, over the root mean square of what is cut off residuals."""
+UNEQUAL = 0.1
+"""By how much residuals that spread unevenly raise the variance of rows' own error."""
+NEAR = 0.2
+"""Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
+FAR = 0.3
+"""Usual ℓ, at such a radius, of a column whose public range reaches beyond by as much or more; it
+falls with the radius's square."""
+STATED = 0.005
+"""Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
+ROOTS = (np.arange(60) + 0.5) / 60
+SHARES = ROOTS**2
+"""Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
+TINY = 1e-15
+
+
+@dataclass(frozen=True)
+class Told:
+    """What corrections tell of rows, in mapped columns."""
+
+    map: Array  # (d, d): T
+    seen: Array  # (d, d): X'X of shrunk rows, per row, weighed against nothing
+    seen_sd: float  # of the noise on a diagonal entry of it
+    gram: Array  # (d, d): X'X per row, weighed against what is usual
+    sure: Array  # (d, d): that, as far as it is told for sure
+    rows: float
+    residual: float  # σ
+    reach: float  # squared radius over the usual squared length of rows
+
+
+@dataclass(frozen=True)
+class Column:
+    """A numeric column of the study: where it lies, how far it spreads, how far rows may lie."""
+
+    place: int  # k
+    middle: float
+    variance: float  # of rows as they are
+    error: float | None  # sd of the noise on it; None where nothing tells it
+    usual: float  # scale of ℓ before anything is told
+
+
+def misfit_of(study: Study, places: Sequence[Places], question: Question, told: Told) -> Array:
+    """Covariance, in mapped columns, of the best line about the one that visits tell."""
+    inverse = np.linalg.inv(told.map)
+    variance = told.residual**2
+    covariance = np.zeros((study.d, study.d))
+    if study.intercept:
+        covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
+    errors = np.einsum("ka,ab,kb->k", told.map, np.linalg.inv(told.gram), told.map)
+    for column in columns_of(study, places, question, told):
+        along = np.zeros(study.d)
+        along[column.place] = 1.0
+        if study.intercept:
+            along[0] = -column.middle
+        mapped = inverse @ along
+        kept = float(mapped @ told.seen @ mapped)
+        share = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
+        covariance += LOST**2 * share * variance * errors[column.place] * np.outer(along, along)
+    uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
+    misfit: Array = inverse @ covariance @ inverse.T + uneven
+    return misfit
+
+
+def taken(bound: float) -> float:
+    """Mean square of what a bound takes off a standard normal residual."""
+    beyond = math.erfc(bound / math.sqrt(2)) / 2
+    height = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    return max(2 * ((1 + bound**2) * beyond - bound * height), 0.0)
+
+
+def lost_square(column: Column, kept: float, noise: float) -> float:
+    """E[ℓ²] of a column whose shrunk rows spread by `kept`, told with noise of this sd.
+
+    That is (1 − ℓ) times its variance v. Before anything is told ℓ has a half Cauchy law, and log v
+    any value; v is integrated out about its most likely value.
+    """
+    scores = -np.log1p((SHARES / max(column.usual, TINY)) ** 2)
+    if column.error is not None:
+        left = 1 - SHARES
+        own = column.error**2 + TINY
+        other = noise**2 + TINY
+        spread = other + own * left**2
+        likely = (column.variance * other + kept * own * left) / spread
+        scores -= 0.5 * (kept - column.variance * left) ** 2 / spread + 0.5 * np.log(spread)
+        scores -= np.log(np.maximum(likely, noise + TINY))
+    weights = ROOTS * np.exp(scores - scores.max())
+    return float(weights @ SHARES**2 / weights.sum())
+
+
+def columns_of(
+    study: Study, places: Sequence[Places], question: Question, told: Told
+) -> Iterator[Column]:
+    """Columns of numbers; 0/1 columns of levels have no rows that lie far out.
+
+    Of one without a place or a typical interval nothing is told but its range.
+    """
+    inverse = np.linalg.inv(told.map)
+    gram = inverse.T @ told.gram @ inverse
+    asked = placed(study) if places else ()
+    spread = spread_of(study, places) if places else None
+    near = NEAR / told.reach**2
+    first = int(study.intercept)
+    for product in study.products:
+        numeric = any(part.feature.range is not None for part in product.parts)
+        for k in range(first, first + product.width if numeric else first):
+            middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
+            length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
+            beyond = max(0.0, 1 - question.radius / length)
+            usual = math.hypot(near, min(FAR / told.reach, beyond))
+            if spread is not None and k in asked:
+                yield _asked(study, spread, asked.index(k), k, usual)
+            elif _is_typical(product):
+                stated = STATED * math.hypot(near, beyond)
+                yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
+            else:
+                yield Column(k, middle, variance=product.mean_square, error=None, usual=usual)
+        first += product.width
+
+
+def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Column:
+    """A column whose place was asked for."""
+    middle = float(spread.means[place])
+    variance = float(spread.variances[place])
+    return Column(
+        place=k,
+        middle=middle if study.intercept else 0.0,
+        variance=variance if study.intercept else variance + middle**2,
+        error=float(spread.errors[place]),
+        usual=usual,
+    )
+
+
+def _is_typical(product: Product) -> bool:
+    """Whether a column has a typical interval stated, which it is then taken to fill evenly."""
+    first, *others = product.parts
+    return not others and first.is_plain and first.feature.typical is not None

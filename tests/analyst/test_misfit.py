@@ -1,0 +1,162 @@
+"""How far the best line may lie from the one that visits tell, by what shrinking took of columns.
+
+Covers `tacit.analyst.misfit`.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tacit import Study
+from tacit.analyst import visited
+from tacit.analyst.collection import collect
+from tacit.analyst.misfit import (
+    LOST,
+    STATED,
+    Column,
+    Told,
+    columns_of,
+    lost_square,
+    misfit_of,
+    taken,
+)
+from tacit.release.question import Question
+from tacit.simulation import simulate
+
+ROWS = 20_000
+
+
+def study(features, epsilon=3.0, visits=6, **fields):
+    return Study.from_document(
+        {
+            "name": "misfit",
+            "epsilon": epsilon,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [-3.0, 3.0]},
+            "features": features,
+            "planned_rows": [ROWS],
+            "visits": visits,
+        }
+        | fields
+    )
+
+
+EVEN = {"name": "even", "range": [-2.0, 2.0]}
+LONG = {"name": "long", "range": [-2.0, 2.0]}
+
+
+def rows(rng):
+    """Two columns, of which the second has all its spread in few rows."""
+    even = 0.8 * rng.choice([-1.0, 1.0], ROWS)
+    long = np.where(rng.random(ROWS) < 0.012, 1.8 * rng.choice([-1.0, 1.0], ROWS), 0.0)
+    return np.column_stack([even, long, 0.3 * even + 0.1 * rng.normal(size=ROWS)])
+
+
+class Asked(NamedTuple):
+    """What `misfit_of` was asked, and what it said."""
+
+    places: list
+    question: Question
+    told: Told
+    misfit: np.ndarray
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What is asked of a misfit where a table's visits are read."""
+    calls = []
+
+    def remembered(agreed, places, question, told):
+        calls.append(Asked(places, question, told, misfit_of(agreed, places, question, told)))
+        return calls[-1].misfit
+
+    monkeypatch.setattr(visited, "misfit_of", remembered)
+
+    def read(agreed, table):
+        release = simulate(agreed, table, np.random.default_rng(5), holder="north")
+        assert collect([release], allow_simulated=True).evidence.frame is not None
+        return calls[-1]
+
+    return read
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_share_that_is_told_well_is_found(share):
+    column = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=1.0)
+    assert np.sqrt(lost_square(column, 2 * (1 - share), 1e-3)) == pytest.approx(share, abs=0.02)
+
+
+def test_a_share_that_noise_hides_is_what_is_usual():
+    """A half Cauchy's mean square, cut at 1: noise is without end, or nobody was asked."""
+    scale = 0.1
+    mass = scale * np.arctan(1 / scale)
+    usual = scale**2 * (1 - mass) / mass
+    hidden = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=scale)
+    assert lost_square(hidden, 0.2, 1e6) == pytest.approx(usual, rel=0.01)
+    unasked = Column(place=1, middle=0.0, variance=2.0, error=None, usual=scale)
+    assert lost_square(unasked, 0.2, 1e-3) == pytest.approx(usual, rel=0.01)
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 2.5])
+def test_what_a_bound_takes_off_a_normal_residual(bound):
+    values = np.linspace(bound, 12, 200_001)
+    height = np.exp(-(values**2) / 2) / np.sqrt(2 * np.pi)
+    whole = 2 * np.trapezoid((values - bound) ** 2 * height, values)
+    assert taken(bound) == pytest.approx(whole, rel=1e-5)
+
+
+def test_a_slope_is_uncertain_by_what_was_lost_of_its_column(asked):
+    """1.2 % of rows, which are shrunk, hold nearly all of a column's spread; places tell so."""
+    agreed = study([EVEN, LONG], epsilon=1.0)
+    table = rows(np.random.default_rng(0))
+    places, question, told, misfit = asked(agreed, table)
+    encoded = np.column_stack([np.ones(ROWS), table[:, :2] / 2])
+    lengths = np.sum((encoded @ told.map) ** 2, axis=1)
+    counts = np.minimum(1.0, question.radius**2 / lengths)
+    lost = 1 - np.average(encoded[:, 1:] ** 2, axis=0, weights=counts) * counts.mean() / np.mean(
+        encoded[:, 1:] ** 2, axis=0
+    )
+    assert lost[1] > 0.3
+    inverse = np.linalg.inv(told.map)
+    shares = []
+    for column in columns_of(agreed, places, question, told):
+        mapped = inverse[:, column.place] - column.middle * inverse[:, 0]
+        noise = told.seen_sd * float(mapped @ mapped)
+        shares.append(np.sqrt(lost_square(column, float(mapped @ told.seen @ mapped), noise)))
+    np.testing.assert_allclose(shares, lost, atol=0.1)
+    spread = np.diag(told.map @ misfit @ told.map.T)
+    error = np.diag(told.map @ np.linalg.inv(told.gram) @ told.map.T)
+    assert spread[2] > (LOST * 0.2 * told.residual) ** 2 * error[2]
+    assert spread[1] / error[1] < 0.2 * spread[2] / error[2]
+
+
+def test_a_stated_typical_interval_is_taken_at_its_word(asked):
+    """Without places: what is usual of the column, less where its typical interval is stated."""
+    stated = {"name": "stated", "range": [-10.0, 10.0], "typical": [-0.35, 0.35]}
+    agreed = study([stated, {"name": "group", "levels": ["a", "b", "c"]}, EVEN], visits=2)
+    rng = np.random.default_rng(1)
+    table = {
+        "stated": 0.2 * rng.normal(size=ROWS),
+        "group": rng.choice(["a", "b", "c"], ROWS),
+        "even": 0.2 * rng.normal(size=ROWS),
+        "y": 0.1 * rng.normal(size=ROWS),
+    }
+    places, question, told, _ = asked(agreed, table)
+    assert not places
+    first, last = columns_of(agreed, places, question, told)
+    assert (first.place, last.place) == (1, 4)
+    assert first.error == 0.0
+    assert first.usual < STATED
+    assert last.error is None
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_misfit_is_a_covariance_in_proportion_to_the_residuals(asked, intercept):
+    agreed = study([EVEN, LONG], intercept=intercept)
+    places, question, told, misfit = asked(agreed, rows(np.random.default_rng(2)))
+    assert np.all(np.linalg.eigvalsh(misfit) > 0)
+    wider = question.model_copy(update={"bound": 2 * question.bound})
+    doubled = misfit_of(agreed, places, wider, replace(told, residual=2 * told.residual))
+    np.testing.assert_allclose(doubled, 4 * misfit, rtol=1e-9)
