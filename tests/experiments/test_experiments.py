@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -349,6 +350,61 @@ def test_a_piece_is_not_cut_further(tmp_path, monkeypatch):
     with pytest.raises(PartError, match=r"fixed-s d=2 J=5 failed"):
         apart.run_one(Piece("fixed-s", "d=2", 5), options, {})
     assert commands[0][commands[0].index("--processes") + 1] == "1"
+
+
+def test_a_piece_does_without_flags_that_its_jax_does_not_know(tmp_path, monkeypatch):
+    """XLA ends at once over a flag that it does not know; this one it never will."""
+    options = argparse.Namespace(
+        experiment="simulated", out=tmp_path, seed=0, quick=True, runs=None, data=None
+    )
+    flags = []
+
+    def ending(_command, environment):
+        flags.append(environment.get("XLA_FLAGS"))
+        code = "import jax; jax.numpy.ones(2)" if flags[-1] else "raise SystemExit(3)"
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    monkeypatch.setattr(apart, "tried", ending)
+    with pytest.raises(PartError, match=r"fixed-s d=2 J=5 failed"):
+        apart.run_one(
+            Piece("fixed-s", "d=2", 5), options, os.environ | {"XLA_FLAGS": "--xla_no_such=1"}
+        )
+    assert flags == ["--xla_no_such=1", None]
+
+
+@pytest.mark.slow
+def test_pieces_side_by_side_end_and_make_whole_parts(tmp_path):
+    """The way of a GPU's processes, with a stand-in for its MPS; every piece once, none within."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / apart.MPS
+    program.write_text("#!/bin/sh\ncat > /dev/null < /dev/null\n")
+    program.chmod(0o755)
+    words = ["compute", "simulated", "--quick", "--runs", "1", "--methods", "fixed-s"]
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", *words, "--out", tmp_path / "out"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"},
+        timeout=600,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    quick = settings.settings_of("simulated", quick=True, runs=1)
+    pieces = [f"fixed-s d={d} J={j}:" for d in quick.columns for j in quick.holders]
+    assert all(done.stdout.count(piece) == 1 for piece in pieces)
+    for d in quick.columns:
+        with np.load(tmp_path / "out" / f"fixed-s-d{d}.npz") as part:
+            assert len(part["record:estimation"]) == 2 * len(quick.holders) * len(quick.epsilons)
+            assert np.isfinite(part["record:estimation"]).all()
+    told = json.loads((tmp_path / "out" / "times.json").read_text())
+    assert len(told["lines"]) == len(pieces)
 
 
 @pytest.mark.slow

@@ -246,7 +246,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
-    known = opening.answer.seen.mapped(np.linalg.solve(opening.question.matrix, matrix))
+    whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
+    known = opening.answer.seen.mapped(whole)
     shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:
