@@ -101,3 +101,12 @@ def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not
     assert "too little to learn most coefficients" in few.caveat
     nothing = table(rng, 20_000) | {"y": 0.3 * rng.normal(size=20_000)}
     assert "too little" not in fitted(study_of(), nothing).summary().caveat
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_of_several_visits_no_radius_of_one_visit_is_told(intercept):
+    study = study_of(planned_rows=[4000], visits=3, intercept=intercept)
+    told = fitted(study, table(np.random.default_rng(5), 4000)).summary().estimand
+    assert "beyond a visit's bound" in told
+    assert "encoded rows longer than" not in told
+    assert "average 1 of" not in told

@@ -25,7 +25,7 @@ UNKNOWN = (
 )
 VISITED = (
     "The coefficients are those of the best {line} for rows of which those far from the rest, and "
-    "residuals beyond a visit's bound, count for less: on average {weight:.2g} of a whole one."
+    "residuals beyond a visit's bound, count for less{share}."
 )
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
@@ -43,6 +43,14 @@ def estimand(posterior: Posterior) -> str:
     """The sentences for a posterior's summary."""
     persons = PERSONS if posterior.study.person is not None else ""
     return " ".join(filter(None, [_line(posterior), persons, _dropped(posterior)]))
+
+
+def _share(posterior: Posterior) -> str:
+    """How much rows of several visits count for, where that is told and is not all."""
+    if posterior.pooled is None or not posterior.study.intercept:
+        return ""
+    weight = float(np.clip(posterior.pooled.gram[0, 0] / posterior.pooled.rows, 0.0, 1.0))
+    return "" if weight >= NEARLY_ALL else f": on average {weight:.2g} of a whole one"
 
 
 def left_out(posterior: Posterior) -> list[str]:
@@ -78,9 +86,8 @@ def _line(posterior: Posterior) -> str:
         return WEIGHTED.format(column=study.weight.column, **words)
     if posterior.family is not None:
         words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
-    if study.visit_count > 1 and posterior.pooled is not None and study.intercept:
-        weight = float(np.clip(posterior.pooled.gram[0, 0] / posterior.pooled.rows, 0.0, 1.0))
-        return _told(posterior, VISITED, words | {"weight": weight})
+    if study.visit_count > 1:
+        return _told(posterior, VISITED, words | {"share": _share(posterior)})
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:
