@@ -101,3 +101,20 @@ def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not
     assert "too little to learn most coefficients" in few.caveat
     nothing = table(rng, 20_000) | {"y": 0.3 * rng.normal(size=20_000)}
     assert "too little" not in fitted(study_of(), nothing).summary().caveat
+
+
+def test_who_has_visits_is_not_told_to_have_visits():
+    """A range 10,000 times too wide hides a column from several visits, too."""
+    study = study_of(wide=10_000.0, planned_rows=[4000], visits=3)
+    caveat = fitted(study, table(np.random.default_rng(6), 4000)).summary().caveat
+    assert "hides how far 'dose' vary, from several visits too" in caveat
+    assert "planned_rows" not in caveat
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_line_that_visits_tell_is_told_in_words(intercept):
+    study = study_of(planned_rows=[4000], visits=3, intercept=intercept)
+    estimand = fitted(study, table(np.random.default_rng(7), 4000)).summary().estimand
+    assert "beyond a visit's bound, count for less" in estimand
+    assert ("on average" in estimand) == intercept
+    assert estimand.endswith("rows as they are may lie from it.")

@@ -28,7 +28,7 @@ LOST = 0.5
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-UNEQUAL = 0.1
+UNEQUAL = 0.2
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""

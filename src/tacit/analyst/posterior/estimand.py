@@ -25,8 +25,9 @@ UNKNOWN = (
 )
 VISITED = (
     "The coefficients are those of the best {line} for rows of which those far from the rest, and "
-    "residuals beyond a visit's bound, count for less: on average {weight:.2g} of a whole one."
+    "residuals beyond a visit's bound, count for less{weight}."
 )
+ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it."
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
     "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
@@ -78,9 +79,8 @@ def _line(posterior: Posterior) -> str:
         return WEIGHTED.format(column=study.weight.column, **words)
     if posterior.family is not None:
         words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
-    if study.visit_count > 1 and posterior.pooled is not None and study.intercept:
-        weight = float(np.clip(posterior.pooled.gram[0, 0] / posterior.pooled.rows, 0.0, 1.0))
-        return _told(posterior, VISITED, words | {"weight": weight})
+    if study.visit_count > 1:
+        return _visited(posterior, words)
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:
@@ -91,6 +91,17 @@ def _line(posterior: Posterior) -> str:
     if weight >= NEARLY_ALL:
         return AS_THEY_ARE.format(**words)
     return _told(posterior, SHORTENED, words | {"weight": weight})
+
+
+def _visited(posterior: Posterior, words: dict[str, Any]) -> str:
+    """Which line several visits tell; a family's intervals are those of its own line."""
+    pooled = posterior.pooled
+    weight = ""
+    if pooled is not None and posterior.study.intercept:
+        share = float(np.clip(pooled.gram[0, 0] / pooled.rows, 0.0, 1.0))
+        weight = f": on average {share:.2g} of a whole one"
+    told = _told(posterior, VISITED, words | {"weight": weight})
+    return told if posterior.family is not None else f"{told} {ALLOWED}"
 
 
 def _told(posterior: Posterior, sentence: str, words: dict[str, Any]) -> str:
