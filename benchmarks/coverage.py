@@ -42,8 +42,8 @@ band is 87–93 %, and there is no known exception.
     python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove]
         [--runs 1.0] [--workers 1] [--visits 1] [--holders 1 10 100]
 
-`--runs` multiplies the number of runs of every cell, `--holders` keeps designs of so many holders. The full grid takes about a quarter of an hour
-on one core.
+`--runs` multiplies the number of runs of every cell, `--holders` keeps designs of so many holders.
+The full grid takes about a quarter of an hour on one core.
 """
 
 import itertools
