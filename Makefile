@@ -8,12 +8,12 @@ DEMO := .venv/.demo
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable ".[dev]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[dev]"
 	touch $(READY)
 
 $(DEMO): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable ".[demo]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[demo]"
 	touch $(DEMO)
 
 # Writes ./demo, which must not exist yet.

@@ -16,7 +16,9 @@ from frame import RESULTS
 
 HERE = Path(__file__).parent
 NAMES = sorted(
-    path.stem for path in HERE.glob("*.py") if path.stem not in {"frame", "mutations", "__main__"}
+    path.stem
+    for path in HERE.glob("[a-z]*.py")
+    if "\ndef main() -> None:\n" in path.read_text(encoding="utf-8")
 )
 NEEDS_DATA = {"accuracy", "families_table", "league", "real_holders", "real_tables", "visits"}
 VARIANTS: dict[str, dict[str, list[str]]] = {

@@ -87,6 +87,14 @@ def test_the_page_names_every_theorem_and_no_other():
     assert sorted(listed) == sorted(theorems())
 
 
+def test_the_page_counts_what_there_is():
+    text = DOCS.read_text(encoding="utf-8")
+    assert f"{len(CHANGES)} wrong" in text
+    read = ("Formulas.v", "Model.v", "Theorems.v")
+    lines = sum(len((SOURCE / name).read_text(encoding="utf-8").splitlines()) for name in read)
+    assert f"three files, {lines} lines" in text
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("statements")
 @pytest.mark.parametrize(("refusing", "stated", "wrong"), CHANGES, ids=[row[2] for row in CHANGES])

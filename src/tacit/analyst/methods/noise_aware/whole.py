@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import PART, common_of, parts_of, total_of
 from tacit.analyst.methods.noise_aware.model import (
+    Facts,
     Model,
     Solution,
     facts_from,
     own_coefficients,
 )
+from tacit.analyst.methods.noise_aware.net import Start, started
 from tacit.analyst.methods.noise_aware.outlying import (
     MOST_ASIDE,
     RARE,
@@ -111,14 +113,18 @@ class Holders:
         second = common.basis.T @ shared.second @ common.basis
         variance = shared.noise_variance
 
+        def of(facts: Facts) -> Model:
+            return started(facts, shared.share, shared.spread, Start(second, variance))
+
         def told_by(part: Evidence) -> tuple[Model, Sums]:
             facts = facts_from(part, common.of(part), slopes)
-            model = Model(facts, shared.share, spread=shared.spread)
-            model.second = second
             if shared.unlike is not None:
-                ratios = Unlike.at(model, part, variance).ratios(shared.unlike)
-                model.facts = replace(facts, ratios=ratios)
-            return model, replace(model.sums(variance))  # a copy, which holds no design yet
+                unlike = Unlike.at(of(facts), part, variance)
+                facts = replace(facts, ratios=unlike.ratios(shared.unlike))
+            model = of(
+                facts
+            )  # a new one, which holds no solution yet, and sums that hold no design
+            return model, replace(model.sums(variance))
 
         models, sums = zip(*mapped(told_by, list(parts_of(evidence))), strict=True)
         return cls(models=list(models), sums=list(sums), noise_variance=variance)
