@@ -118,3 +118,16 @@ def test_the_line_that_visits_tell_is_told_in_words(intercept):
     assert "beyond a visit's bound, count for less" in estimand
     assert ("on average" in estimand) == intercept
     assert estimand.endswith("rows as they are may lie from it.")
+
+
+def test_what_the_last_offset_explains_is_not_too_little():
+    """Six columns that go together tell the response well, though a correction adds little."""
+    names = [f"x{k}" for k in range(6)]
+    features = [{"name": name, "range": [-1, 1]} for name in names]
+    study = study_of(epsilon=2.0, features=features, planned_rows=[400], visits=6)
+    rng = np.random.default_rng(8)
+    common = rng.uniform(-1, 1, 400)
+    rows = {name: np.clip(0.7 * common + 0.3 * rng.uniform(-1, 1, 400), -1, 1) for name in names}
+    posterior = fitted(study, rows | {"y": 1.2 * common + 0.15 * rng.normal(size=400)})
+    assert posterior.explained().low > 0.5
+    assert "too little" not in posterior.summary().caveat

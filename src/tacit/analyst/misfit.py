@@ -75,7 +75,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = np.einsum("ka,ab,kb->k", told.map, np.linalg.inv(told.gram), told.map)
+    errors = told.map @ np.linalg.inv(told.gram) @ told.map.T  # of slopes, from one row
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -84,7 +84,8 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
         share = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
-        covariance += LOST**2 * share * variance * errors[column.place] * np.outer(along, along)
+        moved = errors[column.place]  # what least squares makes of an error in X'r of the column
+        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[column.place]
     uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
