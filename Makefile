@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 
-.PHONY: demo test coverage lint pins bench paper docs audit faults bundle calibrate proofs clean
+.PHONY: demo test tests coverage lint pins bench paper docs audit faults bundle calibrate proofs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -23,7 +23,11 @@ demo: $(DEMO)
 # WORKERS=0 runs the tests in one process.
 WORKERS ?= 2
 FAST := -n $(WORKERS) --dist loadgroup -m "not slow"
-test: lint
+# Lint and types run beside the tests: one of two cores would wait for them.
+test: $(READY)
+	$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests: $(READY)
 	$(BIN)/pytest $(FAST)
 
 # Which lines the fast tests run: the table, and htmlcov/ to look at.

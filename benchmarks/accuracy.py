@@ -21,14 +21,19 @@ Bars (--check): ours at or below the paper's printed error in all nine cells und
 and its excess over the floor at most 1/25 of `paper`'s, geometric mean over the nine cells, under
 each relation; and that of several visits below that of one in all nine, under each relation.
 
-    python benchmarks/accuracy.py --data DIR [--runs 50] [--quick] [--check] [--beijing]
+    python benchmarks/accuracy.py --data DIR [--runs 50] [--processes N] [--quick] [--check]
+                                  [--beijing]
 
 DIR holds power_plant_energy.csv, bike_sharing.csv, air_quality.csv (UCI; no header, response last)
 and, for --beijing, beijing_air_12sites.csv.gz with a header.
 """
 
 import math
+import os
 import sys
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +72,9 @@ BEST_PRINTED = PRINTED | {
     ("PowerPlant", 10): 0.0142,
     ("BikeSharing", 1): 0.0020,
 }
+RELATIONS = ("replace-one", "add-remove")
 SETS = ("PowerPlant", "BikeSharing", "AirQuality")
+HOLDERS = (1, 5, 10)
 ORDER = {
     "noise-aware": "noise-aware",
     "visits": "several visits",
@@ -154,6 +161,19 @@ def collection_of(study: Study, statistics: list[Statistics], rng: np.random.Gen
     return collect(releases, allow_simulated=True)
 
 
+def errors_of(folder: Path, runs: int, relation: str, name: str, holders: int) -> dict[str, float]:
+    """Every method's mean test error in a cell, and the floor: least squares' own."""
+    data = train_and_test(folder, name)
+    x, y, x_test, y_test = data
+    errors = {
+        method: float(np.mean(values))
+        for method, values in cell(data, relation, holders, runs).items()
+    }
+    errors["diffprivlib"] = diffprivlib_error(data, runs) if holders == 1 else math.nan
+    errors["floor"] = float(np.mean((y_test - x_test @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2))
+    return errors
+
+
 def cell(data: Data, relation: str, holders: int, runs: int) -> dict[str, list[float]]:
     """Test errors of each method in each run."""
     x, y, x_test, y_test = data
@@ -221,38 +241,34 @@ def diffprivlib_error(data: Data, runs: int) -> float:
     return float(np.mean(errors))
 
 
-def compare(bench: Bench, folder: Path, runs: int) -> None:
+def compare(bench: Bench, folder: Path, runs: int, processes: int) -> None:
     """The nine cells under both relations."""
     columns = {"relation": "<12", "set": "<12", "J": "d", "floor": ".5f", "printed": ".4f"}
     columns |= dict.fromkeys(ORDER.values(), ".5f")
     table = bench.table("error", columns | {"ratio": ".1f"})
-    for relation in ("replace-one", "add-remove"):
-        logs = []
-        for name in SETS:
-            data = train_and_test(folder, name)
-            x, y, x_test, y_test = data
-            floor = float(np.mean((y_test - x_test @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2))
-            for holders in (1, 5, 10):
-                errors = {
-                    method: float(np.mean(values))
-                    for method, values in cell(data, relation, holders, runs).items()
-                }
-                errors["diffprivlib"] = diffprivlib_error(data, runs) if holders == 1 else math.nan
-                ratio = (errors["paper"] - floor) / (errors["noise-aware"] - floor)
-                logs.append(math.log(ratio))
-                printed = BEST_PRINTED[name, holders]
-                shown = [errors[method] for method in ORDER]
-                table.row(relation, name, holders, floor, printed, *shown, ratio)
-                bench.bar(
-                    f"{relation}, {name}, J = {holders}: at or below the printed number",
-                    met=round(errors["noise-aware"], 4) <= printed,  # printed to four places
-                )
-                bench.bar(
-                    f"{relation}, {name}, J = {holders}: several visits {errors['visits']:.5f}, "
-                    f"below one visit's {errors['noise-aware']:.5f}",
-                    met=errors["visits"] < errors["noise-aware"],
-                )
-        mean = math.exp(float(np.mean(logs)))
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
+    cells = list(product(RELATIONS, SETS, HOLDERS))
+    logs: dict[str, list[float]] = {relation: [] for relation in RELATIONS}
+    with get_context("spawn").Pool(processes) as pool:
+        drawn = pool.starmap(partial(errors_of, folder, runs), cells, chunksize=1)
+    for (relation, name, holders), errors in zip(cells, drawn, strict=True):
+        floor = errors["floor"]
+        ratio = (errors["paper"] - floor) / (errors["noise-aware"] - floor)
+        logs[relation].append(math.log(ratio))
+        printed = BEST_PRINTED[name, holders]
+        shown = [errors[method] for method in ORDER]
+        table.row(relation, name, holders, floor, printed, *shown, ratio)
+        bench.bar(
+            f"{relation}, {name}, J = {holders}: at or below the printed number",
+            met=round(errors["noise-aware"], 4) <= printed,  # printed to four places
+        )
+        bench.bar(
+            f"{relation}, {name}, J = {holders}: several visits {errors['visits']:.5f}, "
+            f"below one visit's {errors['noise-aware']:.5f}",
+            met=errors["visits"] < errors["noise-aware"],
+        )
+    for relation, ratios in logs.items():
+        mean = math.exp(float(np.mean(ratios)))
         bench.say(f"{relation}: excess of paper over ours, geometric mean {mean:.1f}")
         bench.bar(f"{relation}: ratio {mean:.1f}, at least {RATIO_BAR:g}", met=mean >= RATIO_BAR)
 
@@ -333,10 +349,11 @@ def main() -> None:
     bench = Bench(__doc__, quick="three runs")
     bench.option("--data", type=Path, required=True)
     bench.option("--runs", type=int, default=50)
+    bench.option("--processes", type=int, default=os.cpu_count())
     bench.option("--beijing", action="store_true", help="also the twelve stations")
     options = bench.options()
     runs = 3 if options.quick else options.runs
-    compare(bench, options.data, runs)
+    compare(bench, options.data, runs, options.processes)
     if options.beijing:
         beijing(bench, options.data, max(2, runs // 5))
     bench.finish()

@@ -29,6 +29,9 @@ Bars (--check): at ε = 1, J = 1 at most 0.5 % lost on `normal` and 1.5 % on `sk
 rates of 5 to 95 %, of probit and Poisson too (missed when its 99 % limits leave the band out: one
 cell in a hundred that is at the band's edge); a fit under a second of one core's time.
 
+Cells that differ in ε or in visits have the same rows, which are made, summed and fitted without
+privacy once. 100 runs of every cell (--runs 0.5) take about 25 minutes of one core, 200 twice that.
+
     python benchmarks/families.py [--quick] [--check] [--runs 1.0] [--processes 1]
 """
 
@@ -41,170 +44,33 @@ from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
-import pyarrow as pa
+from families_made import DESIGNS, SHOWN, Array, Cell, Made, study_of
 from frame import Bench
 from scipy import stats
-from scipy.special import ndtr, ndtri
 
 from tacit.analyst.collection import collect
-from tacit.analyst.families.links import LINKS, Link
+from tacit.analyst.families.links import Link
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.holder.charge import Purpose
+from tacit.holder.perturb import privatise
+from tacit.holder.statistics import Statistics, statistics_of
 from tacit.rows.design import Design
-from tacit.simulation import simulate, simulate_visits
+from tacit.simulation import seeded, simulate, simulate_visits
 from tacit.study import Study
 
-ROWS = 20_000
-FEATURES = 6
-CORRELATION = 0.3
 BAND = (0.87, 0.93)
 CONFIDENCE = 0.99
 RATES = (0.05, 0.2, 0.5, 0.8, 0.95)
-DESIGNS = ("normal", "skewed", "binary", "mixed")
-SHOWN = ("heavy", "heavy, log")
 MOST_LOST = {"normal": 0.005, "skewed": 0.015, "binary": 0.015, "mixed": 0.015}
 NEAR_FLOOR = 1.2
 """Loss over what noise alone costs, up to which it is as little as noise allows."""
 MOST_BIAS = 0.03
-LOGNORMAL = 0.7
-MOST_COUNT = 20
 MOST_SECONDS = 1.0
-Rows = dict[str, np.ndarray]
+Outcome = dict[str, object]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What is measured together."""
-
-    design: str
-    rate: float
-    epsilon: float
-    holders: int = 1
-    family: str = "logistic"
-    strength: float = 1.0
-    features: int = FEATURES
-    visits: int = 1
-
-    @property
-    def link(self) -> Link:
-        return LINKS[self.family]
-
-    @property
-    def is_whole_bar(self) -> bool:
-        """Whether the bar of losses stands for it."""
-        usual = self.family == "logistic" and self.epsilon == 1 and self.features == FEATURES
-        return usual and self.holders == 1 and self.visits == 1
-
-
-def features_of(cell: Cell) -> list[dict[str, object]]:
-    """The study's features."""
-    return [_feature(cell.design, k) for k in range(cell.features)]
-
-
-def _kind(design: str, k: int) -> str:
-    return ("normal", "skewed", "binary")[k % 3] if design == "mixed" else design
-
-
-def _feature(design: str, k: int) -> dict[str, object]:
-    kind = _kind(design, k)
-    if kind == "binary":
-        levels = ["a", "b", "c"] if design == "mixed" and k > 2 else ["a", "b"]
-        return {"name": f"x{k}", "levels": levels}
-    high = {"normal": 4.0, "skewed": 8.0}.get(kind, math.exp(3.5 * LOGNORMAL))
-    low = {"normal": -4.0, "heavy, log": math.exp(-3.5 * LOGNORMAL)}.get(kind, 0.0)
-    return {"name": f"x{k}", "range": [low, high]}
-
-
-def study_of(cell: Cell) -> Study:
-    top = 1.0 if cell.link.binary else float(MOST_COUNT)
-    terms = []
-    if cell.design == "heavy, log":
-        terms = [{"product": [{"of": f"x{k}", "function": "log"}]} for k in range(cell.features)]
-    return Study.from_document(
-        {
-            "name": "families",
-            "epsilon": cell.epsilon,
-            "delta": 1e-6,
-            "response": {"name": "y", "range": [0, top]},
-            "features": features_of(cell),
-            "terms": terms,
-        }
-        | planned_of(cell)
-    )
-
-
-def planned_of(cell: Cell) -> dict[str, object]:
-    """Planned rows and visits, where these are several."""
-    if cell.visits == 1:
-        return {}
-    return {"planned_rows": [ROWS // cell.holders] * cell.holders, "visits": cell.visits}
-
-
-def drawn(cell: Cell, rng: np.random.Generator, rows: int) -> tuple[Rows, np.ndarray]:
-    """Features as a table, and their columns as the truth is written in, (rows, p)."""
-    common = rng.standard_normal((rows, 1))
-    own = rng.standard_normal((rows, cell.features))
-    normal = math.sqrt(CORRELATION) * common + math.sqrt(1 - CORRELATION) * own
-    table: Rows = {}
-    columns = []
-    for k, feature in enumerate(features_of(cell)):
-        values, added = _values(_kind(cell.design, k), feature, normal[:, k], k)
-        table[f"x{k}"] = values
-        columns += added
-    return table, np.column_stack(columns)
-
-
-def _values(
-    kind: str, feature: dict[str, object], normal: np.ndarray, k: int
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    if kind == "binary":
-        levels = list(feature["levels"])  # type: ignore[call-overload]
-        cuts = [ndtri(0.1 + 0.1 * k)] if len(levels) == 2 else ndtri([0.2, 0.5])
-        codes = len(levels) - 1 - np.searchsorted(cuts, normal)
-        return np.array(levels)[codes], [(codes == j) * 1.0 for j in range(1, len(levels))]
-    if kind == "normal":
-        values = np.clip(normal, -4, 4)
-        return values, [values]
-    if kind == "skewed":
-        values = np.minimum(-np.log(ndtr(-normal)), 8.0)
-        return values, [values]
-    values = np.exp(LOGNORMAL * np.clip(normal, -3.5, 3.5))
-    return values, [np.log(values) if kind == "heavy, log" else values]
-
-
-def truth(cell: Cell, rng: np.random.Generator) -> np.ndarray:
-    """Constant and slopes in the user's units."""
-    _, x = drawn(cell, rng, ROWS)
-    slopes = rng.uniform(0.5, 1.5, x.shape[1]) * rng.choice([-1, 1], x.shape[1]) / x.std(axis=0)
-    slopes *= cell.strength / (x @ slopes).std()
-    low, high = -30.0, 30.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high)
-            if cell.link.mean(middle + x @ slopes).mean() < cell.rate
-            else (low, middle)
-        )
-    return np.array([low, *slopes])
-
-
-def answered(cell: Cell, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    if cell.link.binary:
-        return (rng.random(len(mean)) < mean) * 1.0
-    return np.minimum(rng.poisson(mean), MOST_COUNT) * 1.0
-
-
-def posterior_of(cell: Cell, study: Study, table: Rows, rng: np.random.Generator) -> Posterior:
-    parts = np.array_split(np.arange(len(table["y"])), cell.holders)
-    tables = [{name: v[part] for name, v in table.items()} for part in parts]
-    if cell.visits > 1:
-        releases = simulate_visits(study, tables, rng)
-    else:
-        releases = [simulate(study, each, rng, holder=f"h{k}") for k, each in enumerate(tables)]
-    return fit(collect(releases, allow_simulated=True), family=cell.family)  # type: ignore[arg-type]
-
-
-def regression(link: Link, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def regression(link: Link, x: Array, y: Array) -> Array:
     """Without privacy: maximum likelihood, by Fisher's scoring."""
     beta = np.zeros(x.shape[1])
     beta[0] = link.inverse(float(np.clip(y.mean(), 1e-3, None)))
@@ -221,7 +87,7 @@ def regression(link: Link, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return beta
 
 
-def loss(link: Link, mean: np.ndarray, told: np.ndarray) -> float:
+def loss(link: Link, mean: Array, told: Array) -> float:
     """Expected loss of told means where `mean` is the truth."""
     if link.binary:
         told = np.clip(told, 1e-12, 1 - 1e-12)
@@ -229,31 +95,73 @@ def loss(link: Link, mean: np.ndarray, told: np.ndarray) -> float:
     return float(np.mean(told - mean * np.log(told)))
 
 
-def run(cell: Cell, seed: int) -> dict[str, object]:
-    """One table, its releases, and what their fit says."""
-    place = [*DESIGNS, *SHOWN].index(cell.design)
-    rng = np.random.default_rng([seed, place, round(1000 * cell.rate), cell.holders])
-    beta = truth(cell, rng)
-    table, x = drawn(cell, rng, ROWS)
-    x = np.column_stack([np.ones(len(x)), x])
-    table["y"] = answered(cell, rng, cell.link.mean(x @ beta))
+@dataclass(frozen=True)
+class Known:
+    """Rows of one run, and what all cells that share them need of these."""
+
+    made: Made
+    sums: list[Statistics]  # of every holder
+    base: float  # loss of the rate alone
+    best: float  # loss of regression without privacy
+    floor: float  # loss by the noise at ε = 1 alone (`noise_alone`)
+
+    @classmethod
+    def of(cls, cell: Cell, rng: np.random.Generator) -> "Known":
+        """Rows for cells that are alike but for ε and visits."""
+        made = Made.of(cell, rng)
+        study = study_of(cell)
+        link = cell.link
+        mean = link.mean(made.new @ made.beta)
+        exact = regression(link, made.x, made.y)
+        return cls(
+            made=made,
+            sums=[statistics_of(study, part.to_batches()) for part in made.parts(cell.holders)],
+            base=loss(link, mean, np.full(len(mean), made.y.mean())),
+            best=loss(link, mean, link.mean(made.new @ exact)),
+            floor=noise_alone(cell, study, made),
+        )
+
+
+def posterior_of(cell: Cell, known: Known, rng: np.random.Generator) -> Posterior:
+    """What releases of a cell say."""
     study = study_of(cell)
-    posterior = posterior_of(cell, study, table, rng)
+    if cell.visits > 1:
+        releases = simulate_visits(study, known.made.parts(cell.holders), rng)
+    else:
+        releases = [
+            privatise(study, sums, Purpose(f"h{j}", "simulated"), seeded(rng))
+            for j, sums in enumerate(known.sums)
+        ]
+    return fit(collect(releases, allow_simulated=True), family=cell.family)  # type: ignore[arg-type]
+
+
+def run(cells: tuple[Cell, ...], seed: int) -> list[Outcome]:
+    """One table, its releases of every cell, and what their fits say."""
+    rows = cells[0].rows
+    place = [*DESIGNS, *SHOWN].index(rows.design)
+    start = [seed, place, round(1000 * rows.rate), rows.holders]
+    known = Known.of(rows, np.random.default_rng(start))
+    outcomes = []
+    for cell in cells:
+        rng = np.random.default_rng([*start, round(10 * cell.epsilon), cell.visits])
+        outcomes.append(outcome_of(cell, known, posterior_of(cell, known, rng)))
+    return outcomes
+
+
+def outcome_of(cell: Cell, known: Known, posterior: Posterior) -> Outcome:
+    """What a fit says, against the truth."""
+    made = known.made
+    beta = made.beta
     told = posterior.mean()
     low, high = posterior.interval(0.9).T
-    _, new = drawn(cell, rng, ROWS)
-    new = np.column_stack([np.ones(len(new)), new])
     link = cell.link
-    mean = link.mean(new @ beta)
-    exact = regression(link, x, table["y"])
-    base = loss(link, mean, np.full(len(new), table["y"].mean()))
-    best = loss(link, mean, link.mean(new @ exact))
-    ours = loss(link, mean, link.mean(new @ told))
-    spread = np.cov(x[:, 1:], rowvar=False)
-    floor = noise_alone(cell, study, table, x, beta) if cell.visits == 1 else math.nan
+    ours = loss(link, link.mean(made.new @ beta), link.mean(made.new @ told))
+    spread = np.cov(made.x[:, 1:], rowvar=False)
+    gain = known.base - known.best
+    louder = posterior.study.mechanism().noise.xty / study_of(cell.rows).mechanism().noise.xty
     return {
-        "lost": (ours - best) / (base - best),
-        "noise": floor / (base - best),
+        "lost": (ours - known.best) / gain,
+        "noise": known.floor * louder**2 / gain if cell.visits == 1 else math.nan,
         "along": float(told[1:] @ spread @ beta[1:] / (beta[1:] @ spread @ beta[1:]) - 1),
         "errors": (told[1:] - beta[1:]) * np.sign(beta[1:]) / np.sqrt(np.mean(beta[1:] ** 2)),
         "hits": ((low <= beta) & (beta <= high)).astype(float),
@@ -262,7 +170,7 @@ def run(cell: Cell, seed: int) -> dict[str, object]:
     }
 
 
-def noise_alone(cell: Cell, study: Study, table: Rows, x: np.ndarray, beta: np.ndarray) -> float:
+def noise_alone(cell: Cell, study: Study, made: Made) -> float:
     """Loss by the noise alone, of the best reading without bias of such releases.
 
     What a release tells of β beyond sampling is ẑ = Sb + noise with Ŝ = S + M, b the straight line
@@ -270,11 +178,10 @@ def noise_alone(cell: Cell, study: Study, table: Rows, x: np.ndarray, beta: np.n
     holder, so that no reading without bias has less than K⁻¹ΩK⁻¹ (Cramér and Rao), K = Σα²g'xx'
     over the response's half range. That costs ½ tr(I K⁻¹ΩK⁻¹), I being the information of a row.
     """
-    features = {name: values for name, values in table.items() if name != "y"}
-    batch = pa.RecordBatch.from_pydict(features)
-    rows = np.hstack(list(Design(study, response=False).blocks(batch, len(x))))
-    mean = cell.link.mean(x @ beta)
-    slopes = cell.link.slope(x @ beta)
+    [batch] = made.table.to_batches()
+    [rows] = Design(study, response=False).blocks(batch, batch.num_rows)
+    mean = cell.link.mean(made.x @ made.beta)
+    slopes = cell.link.slope(made.x @ made.beta)
     centre, half = study.response.mapping
     shrunk = rows * np.minimum(1.0, study.row_radius**2 / np.sum(rows**2, axis=0))
     line = np.linalg.solve(shrunk @ rows.T, shrunk @ ((mean - centre) / half))
@@ -283,7 +190,7 @@ def noise_alone(cell: Cell, study: Study, table: Rows, x: np.ndarray, beta: np.n
     unsure = noise.xtx_diagonal**2 / 2 * (line @ line * identity + np.outer(line, line))
     spread = cell.holders * (noise.xty**2 * identity + unsure)
     inverse = np.linalg.inv((shrunk * slopes) @ rows.T / half)
-    information = (rows * (slopes**2 / cell.link.variance(mean))) @ rows.T / len(x)
+    information = (rows * (slopes**2 / cell.link.variance(mean))) @ rows.T / batch.num_rows
     return float(np.trace(information @ inverse @ spread @ inverse)) / 2
 
 
@@ -325,7 +232,7 @@ def visited_cells(*, quick: bool) -> list[Cell]:
     return cells
 
 
-def judge(bench: Bench, cell: Cell, outcomes: list[dict[str, object]]) -> tuple[object, ...]:
+def judge(bench: Bench, cell: Cell, outcomes: list[Outcome]) -> tuple[object, ...]:
     """A row of the table, and its bars."""
     lost = float(np.mean([outcome["lost"] for outcome in outcomes]))
     along = float(np.mean([outcome["along"] for outcome in outcomes]))
@@ -366,22 +273,28 @@ def measure(bench: Bench, runs: int, processes: int, *, quick: bool) -> None:
     columns |= {"worst": ".1f", "covers": ".1f"}
     columns |= {"±": ".1f", "constant": ".0f", "width": ".2f", "warned": ".0f%"}
     table = bench.table("made", columns)
+    cells = cells_of(quick=quick)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for cell in cells_of(quick=quick):
-            outcomes = list(pool.map(partial(run, cell), range(runs), chunksize=4))
-            table.row(*judge(bench, cell, outcomes))
+        for rows in dict.fromkeys(cell.rows for cell in cells):
+            alike = tuple(cell for cell in cells if cell.rows == rows)
+            told = list(pool.map(partial(run, alike), range(runs), chunksize=4))
+            for place, cell in enumerate(alike):
+                table.row(*judge(bench, cell, [outcomes[place] for outcomes in told]))
 
 
 def timed(bench: Bench) -> None:
     """A fit at d = 20, J = 10."""
     cell = Cell("mixed", 0.3, 1.0, 10, features=15)
     rng = np.random.default_rng(0)
-    table, x = drawn(cell, rng, ROWS)
-    table["y"] = answered(cell, rng, np.full(len(x), 0.3))
+    made = Made.of(cell, rng)
     seconds = []
     for _ in range(3):
         begun = time.process_time()
-        posterior = posterior_of(cell, study_of(cell), table, rng)
+        releases = [
+            simulate(study_of(cell), part, rng, holder=f"h{j}")
+            for j, part in enumerate(made.parts(cell.holders))
+        ]
+        posterior = fit(collect(releases, allow_simulated=True), family="logistic")
         seconds.append(time.process_time() - begun)
     parts = bench.table("time", {"d": "d", "J": "d", "seconds": ".2f"})
     parts.row(posterior.study.d, cell.holders, min(seconds))

@@ -21,9 +21,10 @@ slopes and runs, over those of `honest`.
 
 Bar (--check): at least 87 % in every cell.
 
-    python benchmarks/misled.py [--runs 100] [--workers 1] [--quick] [--check]
+    python benchmarks/misled.py [--runs 100] [--workers N] [--quick] [--check]
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -205,15 +206,16 @@ def cells(*, quick: bool) -> list[Cell]:
 def main() -> None:
     bench = Bench(__doc__, quick="10 runs at epsilon = 1")
     bench.option("--runs", type=int, default=100)
-    bench.option("--workers", type=int, default=1)
+    bench.option("--workers", type=int, default=os.cpu_count())
     options = bench.options()
     runs = 10 if options.quick else options.runs
     heads = {"misled by": "<12", "holders": "d", "visits": "d", "ε": "g"}
     table = bench.table("shares", heads | {"held": ".1f%", "±": ".1f%", "width": ".2f"})
     usual: dict[tuple[int, int, float], float] = {}
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for cell in cells(quick=options.quick):
-            held, widths = np.array(list(pool.map(cell.run, range(runs)))).T
+            held, widths = np.array(list(pool.map(cell.run, range(runs), chunksize=5))).T
             width = float(np.median(widths))
             usual.setdefault((cell.holders, cell.visits, cell.epsilon), width)
             ratio = width / usual[cell.holders, cell.visits, cell.epsilon]

@@ -297,7 +297,7 @@ def _answers(
     study: Study, guess: Guess, link: Link, rng: np.random.Generator, x: Array
 ) -> tuple[Array, Array]:
     """Answers or counts of imagined rows at the guessed rate, and their coefficients."""
-    check_study(link, study)
+    check_study(link, study, study.response)
     top = study.response.range[1]
     rate = top / 5 if guess.rate is None else guess.rate
     if not 0 < rate < top:

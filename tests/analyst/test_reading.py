@@ -67,13 +67,36 @@ def test_of_exact_statistics_r2_and_standardised_coefficients_are_the_usual_ones
     share = 1 - left.var() / table["days"].var()
     told = posterior.explained()
     assert told.mean == pytest.approx(share, abs=1e-4)
-    sampling = np.sqrt(4 * share * (1 - share) ** 2 / len(left))
-    assert told.high - told.low == pytest.approx(2 * 1.645 * sampling, rel=0.01)
     expected = slopes[1:] * design[:, 1:].std(axis=0) / table["days"].std()
     np.testing.assert_allclose(posterior.mean("standardised"), expected, atol=1e-4)
     shown = [row.standardised for row in posterior.summary().rows]
     assert shown[0] is None
     np.testing.assert_allclose(shown[1:], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("radius", [100.0, 1.3])
+def test_r2_is_as_unsure_as_rows_make_it(radius):
+    """Of exact statistics: by what each row moves it, as it counts; uniform ages are no normal."""
+    table = rows()
+    study = agreed(release={"row_radius": radius}, missing="refuse")
+    told = of_exact(study, table).explained()
+    design, _ = least_squares(table)
+    encoded = design.copy()
+    encoded[:, 1] = (table["age"] - 59) / 41
+    encoded[:, 4] = (table["bmi"] - 32.5) / 17.5
+    counts = np.minimum(1, study.row_radius**2 / np.sum(encoded**2, axis=1))
+    root = np.sqrt(counts)
+    slopes = np.linalg.lstsq(design * root[:, None], table["days"] * root)[0]
+    fitted = design @ slopes
+    fitted -= np.average(fitted, weights=counts)
+    left = table["days"] - design @ slopes
+    signal = np.average(fitted**2, weights=counts)
+    residual = np.average(left**2, weights=counts)
+    total = signal + residual
+    moves = residual * (2 * fitted * left + fitted**2 - signal) - signal * (left**2 - residual)
+    sampling = np.sqrt(np.sum((counts * moves) ** 2)) / counts.sum() / total**2
+    assert told.mean == pytest.approx(signal / total, abs=1e-3)
+    assert told.high - told.low == pytest.approx(2 * 1.645 * sampling, rel=0.04)
 
 
 def test_powers_are_standardised_by_their_own_spread():

@@ -20,7 +20,7 @@ from tacit.analyst.posterior.source import of_columns
 from tacit.analyst.prior import Prior
 from tacit.analyst.streams import Accumulator
 from tacit.cli.study import words
-from tacit.errors import PosteriorError, ReleaseError, StudyError
+from tacit.errors import MethodError, PosteriorError, ReleaseError, StudyError
 from tacit.holder.statistics import statistics_of
 from tacit.release import Release
 from tacit.release.log import Entry
@@ -203,3 +203,22 @@ def test_another_response_is_no_term(collection):
         fit(collection, response="age")
     with pytest.raises(StudyError, match="which has days"):
         submodel(agreed([AGE, BMI]), response="bmi")
+
+
+def test_each_response_has_its_own_family():
+    """A 0/1 answer and a count beside a length of stay, from one release."""
+    rng = np.random.default_rng(5)
+    others = [{"name": "died", "range": [0, 1]}, {"name": "falls", "range": [0, 9]}]
+    made = agreed([AGE, *others], responses=["days", "died", "falls"], epsilon=3.0)
+    table = rows(20_000)
+    age = (table["age"] - 59) / 41
+    table["died"] = rng.random(20_000) < 1 / (1 + np.exp(-(-0.5 + age)))
+    table["falls"] = rng.poisson(np.exp(0.4 * age)).clip(0, 9)
+    release = simulate(made, table, rng, holder="h")
+    together = collect([release], allow_simulated=True)
+    for name, family, slope in (("died", "logistic", 1.0), ("falls", "poisson", 0.4)):
+        low, high = fit(together, response=name, family=family).interval(0.999)[1] * 41
+        assert low < slope < high
+        assert high - low < 0.6
+    with pytest.raises(MethodError, match="'days' is \\[0, 30\\]"):
+        fit(together, family="logistic")

@@ -46,6 +46,32 @@ FORMULAS = ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 HARMLESS = ["north", "a=b", "'=1", "", "é"]
 
 
+def test_predictions_name_the_response_that_was_asked_for(tacit):
+    """Of a study of several; the page of the report, too."""
+    document = {
+        "name": "stay",
+        "epsilon": 3.0,
+        "delta": 1e-6,
+        "responses": ["days", "cost"],
+        "response": {"name": "days", "range": [0, 30]},
+        "features": [{"name": "age", "range": [18, 100]}, {"name": "cost", "range": [0, 100]}],
+    }
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 100, 4000)
+    table = {"age": age, "days": age / 5, "cost": age / 2 + rng.normal(0, 5, 4000)}
+    release = simulate(package.Study.from_document(document), table, rng, holder="h")
+    collected = package.collect([release], allow_simulated=True)
+    package.fit(collected, response="cost").save("cost.parquet")
+    Path("new.csv").write_text("age\n40\n", encoding="utf-8")
+    code, out, _ = tacit("predict", "cost.parquet", "new.csv", "--out", "p.csv")
+    assert code == 0
+    assert "predictions of 'cost' for 1 rows" in out
+    code, _, _ = tacit("report", "cost.parquet", "--out", "r.html")
+    assert code == 0
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "uncertain about the cost of a single usual case" in page
+
+
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_kept_texts_are_no_formulas_to_a_spreadsheet(tacit, house, posterior, dictionary):
     """In a CSV file alone: a Parquet file has types, and -5 is a number in either."""

@@ -101,6 +101,17 @@ class Evidence:
         }
         return replace(self, **per_holder)
 
+    def alone(self, j: int) -> "Evidence":
+        """The evidence of one holder to whom the X'X of the others says nothing."""
+        one = self.only([j])
+        if one.frame is None:
+            return one
+        rows = 1.0 if one.counts is None else max(float(one.counts[0]), 1.0)
+        gram = one.grams[0] / rows
+        return replace(
+            one, frame=replace(one.frame, gram=gram, gram_sd=float(one.gram_sd[0]) / rows)
+        )
+
     @property
     def d(self) -> int:
         """Number of columns."""

@@ -69,13 +69,13 @@ def predict(
             "rows": tally.rows,
             "incomplete": tally.incomplete,
             "outside": tally.outside,
-            "response": fitted.study.response.name,
+            "response": fitted.asked.response.name,
             "probability": probability,
         }
         typer.echo(json.dumps(facts))
         return
     typer.echo(
-        f"{out}: predictions of {fitted.study.response.name!r} for {tally.rows:,} rows, "
+        f"{out}: predictions of {fitted.asked.response.name!r} for {tally.rows:,} rows, "
         f"with {100 * probability:g} % intervals"
     )
     _warn(tally)

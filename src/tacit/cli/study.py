@@ -189,7 +189,7 @@ def words(study: "Study") -> str:
         f"study {study.name!r}  {study.hash}",
         "",
         *(line for fact in explanation.facts(study) for line in _fact_lines(fact)),
-        *_noise_words(study, mechanism.noise),
+        *_noise_words(study),
         "",
         wrapped("what an attacker can learn: " + " ".join(explanation.attack(mechanism.mu, study))),
     ]
@@ -207,14 +207,24 @@ def _fact_lines(fact: "Fact") -> list[str]:
     )
 
 
-def _noise_words(study: "Study", noise: "Noise") -> list[str]:
+def _noise_words(study: "Study") -> list[str]:
     """The noise on each part, and beside it what one row adds at most."""
+    from tacit.study.visits import visit_mechanism
+
+    if study.visit_count > 1:
+        last = visit_mechanism(study, study.visit_count, (study.epsilon, study.delta))
+        scale = "at a correction, of rows and residuals of 1 at most"
+        return [f"noise     standard deviation {scale}:", *_noise_lines(last.noise)]
     one_row = ""
     if study.release.average == 1:
         radius = study.row_radius
         one_row = f" (one row adds at most {radius**2:.3g} to X'X, {radius:.3g} to X'y)"
+    return [f"noise     standard deviation{one_row}:", *_noise_lines(study.mechanism().noise)]
+
+
+def _noise_lines(noise: "Noise") -> list[str]:
+    """The noise on each part, a line each."""
     lines = [
-        f"noise     standard deviation{one_row}:",
         f"  X'X on the diagonal      {noise.xtx_diagonal:.4g}",
         f"  X'X off the diagonal     {noise.xtx_off_diagonal:.4g}",
         f"  X'y                      {noise.xty:.4g}",

@@ -101,9 +101,14 @@ def _interval(bounds: tuple[float, float]) -> str:
 def guarantee(study: Study) -> str:
     """The promise, and the two numbers that noise is made from."""
     mechanism = study.mechanism()
-    return (
+    promise = (
         f"epsilon = {study.epsilon:g}, delta = {study.delta:g}, for {neighbours(study)} "
-        f"(mu = {mechanism.mu:.4g}); sensitivity {mechanism.sensitivity:.4g}, "
+        f"(mu = {mechanism.mu:.4g})"
+    )
+    if study.visit_count > 1:
+        return f"{promise}, all visits together"
+    return (
+        f"{promise}; sensitivity {mechanism.sensitivity:.4g}, "
         f"noise multiplier {mechanism.multiplier:.4g}"
     )
 
@@ -245,6 +250,11 @@ def count(study: Study) -> str:
 
 def shrinking(study: Study) -> str:
     """What happens to long rows."""
+    if study.visit_count > 1:
+        return (
+            "each question says, from what was published before, how long a row may be: a longer "
+            "one is shrunk to that, response included"
+        )
     if study.row_radius >= study.longest_row:
         return "no row is shrunk"
     return (

@@ -19,7 +19,7 @@ from tacit.visits.pool import LEAST, Known, Pool, level_of, lifted
 Array = NDArray[np.float64]
 
 UNEXPLAINED = 0.5
-"""Share of the response's variance that the first answer is taken to leave."""
+"""Share of the response's variance that slopes are expected to leave."""
 LEAST_RESIDUAL = 0.3
 """Smallest sd of residuals that a bound is made for, over that of the response."""
 WHOLE = 0.95
@@ -91,7 +91,8 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     response = expected.response
     first = int(expected.intercept)
     prior = np.eye(d) * min(response**2, expected.doubt**2 + LEAST * response**2)
-    prior[first:, first:] = (axes * (response**2 / roots.sum() / roots)) @ axes.T
+    explained = (1 - UNEXPLAINED) * response**2
+    prior[first:, first:] = (axes * (explained / roots.sum() / roots)) @ axes.T
     residual = UNEXPLAINED * response**2
     rate = cut_of(response, pool.bound).rate
     size = pool.rows * rate * level

@@ -40,29 +40,24 @@ def averaged(models: Models, told: list[Likelihood], joint: Array, unshrunk: flo
     d = models.study.d
     rng = np.random.default_rng(0)
     counts = _counts(weights.reshape(-1), DRAWS).reshape(weights.shape)
+    held = np.zeros((len(chosen), d), dtype=bool)
+    for place, model in enumerate(chosen.tolist()):
+        held[place, models.columns(model)] = True
     mean = np.zeros(d)
     second = np.zeros((d, d))
     theta = np.zeros((DRAWS, d))
     variance = np.zeros(DRAWS)
     at = 0
-    for place, model in enumerate(chosen.tolist()):
-        columns = models.columns(model)
-        block = np.ix_(columns, columns)
-        for node, one in enumerate(told):
-            weight = float(weights[node, place])
-            if weight == 0.0:
-                continue
-            covariance = np.linalg.inv((one.precision + one.prior_precision)[block])
-            location = covariance @ (one.shift + one.prior_shift)[columns]
-            mean[columns] += weight * location
-            second[block] += weight * (covariance + np.outer(location, location))
-            count = int(counts[node, place])
-            if count and columns:
-                root = np.linalg.cholesky(covariance)
-                normal = rng.standard_normal((count, len(columns))) @ root.T
-                theta[at : at + count, columns] = location + normal
-            variance[at : at + count] = unshrunk * one.noise_variance
-            at += count
+    for node, one in enumerate(told):
+        places = np.flatnonzero(weights[node])
+        law = _Laws.of(one, held[places])
+        mean += weights[node, places] @ law.locations
+        second += law.second(weights[node, places])
+        drawn = np.repeat(np.arange(len(places)), counts[node, places])
+        end = at + len(drawn)
+        theta[at:end] = law.sample(drawn, rng)
+        variance[at:end] = unshrunk * one.noise_variance
+        at = end
     order = rng.permutation(DRAWS)
     return Averaged(
         mean=mean,
@@ -72,6 +67,43 @@ def averaged(models: Models, told: list[Likelihood], joint: Array, unshrunk: flo
             noise_variance=variance[order].reshape(CHAINS, -1),
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Laws:
+    """Gaussian laws of θ under several models at one node, all of d columns.
+
+    A column outside a model has precision 1 there, apart from all others, and θ is zero: so all
+    models are computed at once.
+    """
+
+    held: NDArray[np.bool_]  # (model, d)
+    locations: Array  # (model, d)
+    covariances: Array  # (model, d, d); that of a column outside is 1
+
+    @classmethod
+    def of(cls, told: Likelihood, held: NDArray[np.bool_]) -> "_Laws":
+        """The laws of models that hold these columns."""
+        together = held[:, :, None] & held[:, None, :]
+        precision = told.precision + told.prior_precision
+        covariances = np.linalg.inv(np.where(together, precision, np.eye(held.shape[1])))
+        shifts = held * (told.shift + told.prior_shift)
+        locations = np.einsum("mab,mb->ma", covariances, shifts)
+        return cls(held=held, locations=locations, covariances=covariances)
+
+    def second(self, weights: Array) -> Array:
+        """Second moments, weighed, (d, d)."""
+        own = self.covariances * (self.held[:, :, None] & self.held[:, None, :])
+        within: Array = np.tensordot(weights, own, axes=1)
+        return within + (self.locations * weights[:, None]).T @ self.locations
+
+    def sample(self, models: NDArray[np.intp], rng: np.random.Generator) -> Array:
+        """A draw of each of these models."""
+        normal = rng.standard_normal((len(models), self.held.shape[1])) * self.held[models]
+        drawn, places = np.unique(models, return_inverse=True)
+        roots = np.linalg.cholesky(self.covariances[drawn])
+        theta: Array = self.locations[models] + np.einsum("nab,nb->na", roots[places], normal)
+        return theta
 
 
 def _representatives(joint: Array) -> tuple[NDArray[np.intp], Array]:

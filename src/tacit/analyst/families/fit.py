@@ -20,6 +20,7 @@ from tacit.analyst.prior import Prior
 from tacit.analyst.visited import Frame
 from tacit.errors import MethodError
 from tacit.study import Study
+from tacit.study.columns import Response
 
 Array = NDArray[np.float64]
 Infer = Callable[[Evidence, Prior], Outcome]
@@ -68,7 +69,7 @@ def fit_family(
 ) -> Fitted:
     """Fit a family; `infer` gives the posterior of a straight line, `first` a quick one."""
     link = link_named(name)
-    check_study(link, asked.agreed)
+    check_study(link, asked.agreed, asked.study.response)
     if asked.evidence.counts is None:
         raise MethodError(
             f"family: {name} needs releases with the number of rows: "
@@ -155,9 +156,8 @@ def score_of(study: Study, link: Link, gram: Array) -> Score:
     return Score(law=law_of(study, gram), link=link, centre=centre, half=half)
 
 
-def check_study(link: Link, study: Study) -> None:
-    """Refuse a study whose response is not the family's, or whose releases cannot tell."""
-    response = study.response
+def check_study(link: Link, study: Study, response: Response) -> None:
+    """Refuse a response that is not the family's, or a study whose releases cannot tell."""
     low, high = response.range
     if link.binary and (low, high) != (0.0, 1.0):
         raise MethodError(

@@ -15,7 +15,7 @@ from tacit.analyst.prior import Prior
 
 def separate(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     """Every holder's own fit, and the average of all."""
-    alone = [fit(evidence.only([j]), prior, settings) for j in range(evidence.holders)]
+    alone = [fit(evidence.alone(j), prior, settings) for j in range(evidence.holders)]
     locations = np.array([one.mean() for one in alone])
     covariances = np.array([one.covariance() for one in alone])
     variances = np.array([one.residual_variance() for one in alone])

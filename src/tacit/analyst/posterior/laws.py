@@ -293,9 +293,11 @@ class Mixture:
         """Independent coefficients (count, d) and residual variances (count,)."""
         part = rng.choice(len(self.weights), size=count, p=self.weights)
         standard = rng.standard_normal((count, self.locations.shape[1]))
-        roots = np.linalg.cholesky(self.covariances)
-        normal = np.einsum("nab,nb->na", roots[part], standard)
-        return self.locations[part] + normal, self.noise_variances[part]
+        theta = self.locations[part]
+        for k, root in enumerate(np.linalg.cholesky(self.covariances)):
+            own = np.flatnonzero(part == k)
+            theta[own] += standard[own] @ root.T
+        return theta, self.noise_variances[part]
 
 
 Outcome = Draws | Student | Mixture

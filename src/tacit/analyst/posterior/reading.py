@@ -6,10 +6,16 @@ weighted, slopes β explain R² = β'Fβ/v. Without an intercept both are about 
 
 R² is estimated by β̄'F̄β̄/v̂, β̄ the posterior mean of the slopes. To first order Wβ'Fβ moves by
 2θ'dz − θ'dSθ, θ being the slopes with the intercept that makes their mean zero, and Wv by
-dy'y − 2ȳ dz₀. So the noise of the releases gives the estimate a variance that is known, and
-sampling adds 4R²(1 − R²)²/W [Olkin and Finn 1995]. (Draws of θ with F held fixed would count the
-noise of X'X twice; draws of σ² as well would forget that what slopes explain, residuals do not:
-their intervals cover 80 to 85 %.)
+dy'y − 2ȳ dz₀. So the noise of the releases gives the estimate a variance that is known. Sampling
+adds, with m = x'θ, A = E[m²] and B = v − A, all over rows as they count,
+
+    (4B³E[α²m²] + B²E[α²(m² − A)²] + 2A²B²E[α²]) / (Wv⁴),
+
+to first order: 4R²(1 − R²)²/n [Olkin and Finn 1995] where rows are normal and whole. The means are
+taken over the law of rows that the release tells (families/law.py), in which a row's α is known;
+of very many columns, or without an intercept, they are those of normal rows. (Draws of θ with F
+held fixed would count the noise of X'X twice; draws of σ² as well would forget that what slopes
+explain, residuals do not: their intervals cover 80 to 85 %.)
 
 Several visits publish residuals instead of responses: R² is E/(E + σ²) with E = β'Fβ and σ² of
 residuals. Slopes are read off residuals there, which the noise of X'X hardly touches, so the errors
@@ -35,6 +41,9 @@ if TYPE_CHECKING:
     from tacit.analyst.posterior.posterior import Posterior
 
 Array = NDArray[np.float64]
+
+MOST_COLUMNS = 100
+"""Columns up to which the law of rows is built for R²: more take seconds."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +102,39 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
     noise = 4 * float(np.sum(evidence.moment_sd**2)) * size
     noise += float(np.sum(evidence.gram_sd**2)) * size**2
     noise = noise / weight**2 + share**2 * response.noise
-    sampling = 4 * share * max(1 - share, 0.0) ** 2 / weight
+    sampling = _sampling(posterior, pooled, slopes, response.variance)
     return _within(share, math.sqrt(noise / response.variance**2 + sampling), probability)
+
+
+def _sampling(posterior: "Posterior", pooled: Pooled, slopes: Array, variance: float) -> float:
+    """Variance of R² by sampling."""
+    model = posterior.model
+    if not model.intercept or model.d > MOST_COLUMNS:
+        weight = _weight(pooled, intercept=model.intercept)
+        share = min(float(slopes @ pooled.gram @ slopes) / weight / variance, 1.0)
+        return 4 * share * (1 - share) ** 2 / pooled.rows
+    from tacit.analyst.families.law import law_of
+
+    rows = law_of(model, pooled.gram).rows
+    counts = _counts(posterior, pooled, rows)
+    squares = (rows @ slopes) ** 2
+    signal = float(np.mean(squares))
+    residual = max(variance - signal, 0.0)
+    moved = 4 * residual**3 * float(np.mean(counts * squares))
+    moved += residual**2 * float(np.mean(counts * (squares - signal) ** 2))
+    moved += 2 * (signal * residual) ** 2 * float(np.mean(counts))
+    return moved / _weight(pooled, intercept=True) / variance**4
+
+
+def _counts(posterior: "Posterior", pooled: Pooled, rows: Array) -> Array:
+    """α² of rows; columns of the study that a sub-model leaves out have their mean length."""
+    lengths = np.sum(rows**2, axis=1)
+    if posterior.source is not None and posterior.model.d < posterior.study.d:
+        traces = np.trace(posterior.source.evidence.grams, axis1=1, axis2=2)
+        others = float(traces.sum()) - float(np.trace(pooled.gram))
+        lengths = lengths + max(others, 0.0) / _weight(pooled, intercept=True)
+    counts: Array = np.minimum(1.0, posterior.study.row_radius**2 / lengths)
+    return counts
 
 
 def _within(share: float, sd: float, probability: float) -> Explained:

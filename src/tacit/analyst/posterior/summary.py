@@ -71,7 +71,8 @@ class Summary:
     def heads(self) -> list[str]:
         """Heads of the table's columns, the first of which names coefficients."""
         tail = 100 * (1 - self.probability) / 2
-        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%", "P(>0)", "std"]
+        heads = ["", "mean", "sd", f"{tail:g}%", f"{100 - tail:g}%", "P(>0)"]
+        heads += ["std"] if self._standardised else []
         return [*heads, "ess bulk", "ess tail", "R-hat"] if self._sampled else heads
 
     @property
@@ -79,7 +80,7 @@ class Summary:
         """The table's cells, one line for each coefficient."""
         labels = self.labels or [row.name for row in self.rows]
         return [
-            _cells(row, label, sampled=self._sampled)
+            _cells(row, label, sampled=self._sampled, standardised=self._standardised)
             for row, label in zip(self.rows, labels, strict=True)
         ]
 
@@ -106,6 +107,10 @@ class Summary:
         if self.contributions:
             facts.append(_budget_words(self.contributions, self.relation, self.counted))
         return facts
+
+    @property
+    def _standardised(self) -> bool:
+        return any(row.standardised is not None for row in self.rows)
 
     @property
     def _sampled(self) -> bool:
@@ -266,10 +271,11 @@ def _absent(value: str | float | None) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _cells(row: Row, label: str, *, sampled: bool) -> list[str]:
+def _cells(row: Row, label: str, *, sampled: bool, standardised: bool) -> list[str]:
     cells = [label, *(f"{value:.4g}" for value in (row.mean, row.sd, row.low, row.high))]
     cells.append(f"{row.positive:.3f}")
-    cells.append("" if row.standardised is None else f"{row.standardised:.3f}")
+    if standardised:
+        cells.append("" if row.standardised is None else f"{row.standardised:.3f}")
     if sampled:
         cells += [f"{row.ess_bulk:.0f}", f"{row.ess_tail:.0f}", f"{row.rhat:.3f}"]
     return cells

@@ -79,7 +79,7 @@ def _caption(subject: Subject) -> Html:
 
 def _beyond(subject: Subject, shown: Sequence[charts.Expected]) -> list[Html]:
     """That some intervals reach beyond the response's range, where they do."""
-    response = subject.posterior.study.response
+    response = subject.posterior.asked.response
     low, high = image(response.function, response.range)
     if not any(case.of_new[0] < low or case.of_new[1] > high for case in shown):
         return []
@@ -125,7 +125,7 @@ def _variance(subject: Subject, usual_case: dict[str, float | None]) -> Html:
         "Of what is uncertain about the $response of a single usual case, "
         "$residual is how cases differ from each other, "
         "$sampling limited data, and $privacy privacy.",
-        response=subject.posterior.study.response.shown,
+        response=subject.posterior.asked.response.shown,
         **{name: percent(value / total) for name, value in known.items()},
     )
 

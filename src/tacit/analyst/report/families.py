@@ -30,7 +30,7 @@ def multiplied(subject: Subject, estimate: charts.Estimate, factor: float = 1.0)
         "<b>$times times</b> the $ratio of <b>$response</b> ($interval $low to $high)",
         times=number(mean),
         ratio=ratio_of(subject) or "",
-        response=subject.posterior.study.response.name,
+        response=subject.posterior.asked.response.name,
         interval=subject.interval,
         low=number(low),
         high=number(high),
@@ -42,7 +42,7 @@ def expected(subject: Subject) -> str:
     family = subject.posterior.family
     if family is None:
         return subject.response
-    return f"{EXPECTED[family.name]} of {subject.posterior.study.response.name}"
+    return f"{EXPECTED[family.name]} of {subject.posterior.asked.response.name}"
 
 
 def ratios(subject: Subject) -> list[Html]:
