@@ -14,6 +14,9 @@ from numpy.testing import assert_allclose
 from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
+from tacit.analyst.methods import noise_aware
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.prior import Prior
 from tacit.errors import ReleaseError, TacitError
 from tacit.holder.charge import Purpose
 from tacit.holder.statistics import statistics_of
@@ -119,8 +122,44 @@ def test_a_direction_within_its_noise_is_hardly_taken_for_told():
     )
     frame = collect([release], allow_simulated=True).evidence.frame
     frame = replace(frame, gram=np.diag([2.0, 1.0, 1.0, 0.05]), gram_sd=0.1)
-    told = np.diag([8 / 4.04, 1 / 1.04, 1 / 1.04, 0.05**3 / 0.0425])
+    told = np.diag([8 / 4.015, 1 / 1.015, 1 / 1.015, 0.05**3 / 0.0175])
     np.testing.assert_allclose(frame.sure, told, rtol=1e-9)
+    np.testing.assert_allclose(replace(frame, surely=0.0).sure, frame.gram, rtol=1e-9)
+
+
+def test_a_floor_is_no_reading_of_a_flat_direction():
+    """Two columns that hardly differ, of which the first answer sees nothing but noise.
+
+    It takes their difference for as long as its noise, to be on the safe side. Where later visits
+    average that in, they tell 2.7 times the truth on average over these eight runs, and every step
+    is as much too short.
+    """
+    rng = np.random.default_rng(5)
+    table = rows(rng, 20_000)
+    table[:, 1] = table[:, 0] + 0.012 * rng.normal(size=len(table))
+    exact = np.mean((table[:, 0] - table[:, 1]) ** 2) / 4  # half a range is 2
+    agreed = study(20_000, visits=4)
+    ratios = []
+    for seed in range(8):
+        release = simulate(agreed, table, np.random.default_rng(seed), holder="north")
+        frame = collect([release], allow_simulated=True).evidence.frame
+        along = np.linalg.solve(frame.map, [0.0, 1.0, -1.0, 0.0])
+        ratios.append(along @ frame.gram @ along / frame.rate / exact)
+    assert np.mean(ratios) < 2
+
+
+def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
+    """Steps divided by what is told for sure go too far: the mean is another fit's, widths not."""
+    release = simulate(
+        study(1500), rows(np.random.default_rng(0), 1500), np.random.default_rng(0), holder="north"
+    )
+    evidence = collect([release], allow_simulated=True).evidence
+    word = replace(evidence, frame=replace(evidence.frame, surely=0.0))
+    prior = evidence.frame.prior(Prior.weak(evidence.d))
+    means = [noise_aware.fit(each, prior, Settings()).mean() for each in (evidence, word)]
+    told = fit(collect([release], allow_simulated=True)).outcome.mean()
+    assert_allclose(told, evidence.frame.start + evidence.frame.map @ means[1])
+    assert np.abs(means[0] - means[1]).max() > 1e-4
 
 
 @pytest.mark.parametrize("visits", [2, 3, 10])
@@ -321,7 +360,7 @@ def test_more_rows_let_longer_rows_and_larger_residuals_through():
 
 
 def test_what_noise_hides_of_rows_stays_what_is_usual():
-    usual = Known(gram=np.eye(2), variance=np.full((2, 2), 0.1))
+    usual = Known(gram=np.eye(2), variance=np.full((2, 2), 0.1), axes=np.eye(2))
     told = np.array([[2.0, 0.5], [0.5, 1.0]])
     for sd, expected in ((1e-3, told), (1e5, np.eye(2))):
         pool = Pool(

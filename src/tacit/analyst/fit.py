@@ -131,6 +131,10 @@ def _posterior(
         prior = frame.prior(stated, frame.between(spread, evidence))
         told = _told(method, source, replace(question, prior=prior))
     outcome = told.outcome
+    if frame is not None and source.family is None and isinstance(outcome, Mixture):
+        word = replace(evidence, frame=replace(frame, surely=0.0))
+        whole = _told(method, source, replace(question, evidence=word, prior=prior)).outcome
+        outcome = outcome.about(whole) if isinstance(whole, Mixture) else outcome
     evidence = told.evidence
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     pooled = None if apart else pool(evidence, prior, outcome)

@@ -41,8 +41,9 @@ DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
 TINY = 1e-12
-SURELY = 2.0
-"""Standard deviations of its noise at which half of what rows hold along a direction counts."""
+SURELY = math.sqrt(1.5)
+"""Standard deviations of its noise at which half of what rows hold along a direction counts: noise
+of sd s about λ raises the mean of 1/λ², a slope's variance, by 3(s/λ)², to second order."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,9 @@ class Frame:
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
-    misfit: Array | None = (
-        None  # (d, d): covariance of the best line about this one; None: the same
-    )
+    misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
     readings: Readings | None = None  # how visits were read; None of files from before
+    surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
         """Covariance that holders' differences give an answer of all rows, in mapped columns.
@@ -120,14 +120,15 @@ class Frame:
 
     @property
     def sure(self) -> Array:
-        """X'X per row as far as it is told for sure: λ³/(λ² + (`SURELY`·sd)²) along each direction.
+        """X'X per row as far as it is told for sure: λ³/(λ² + (`surely`·sd)²) along each direction.
 
         A correction is a small step, so that an error in X'X hardly moves it, and hardly shows in
         its own noise: where rows may as well hold nothing, a step that is taken at its word would
-        seem to be well known.
+        seem to be well known. So widths are those of what is sure; but a step divided by too small
+        an X'X goes too far, so the mean is that of X'X at its word (`fit.py`).
         """
         values, vectors = np.linalg.eigh(self.gram)
-        told = values**3 / (values**2 + (SURELY * self.gram_sd) ** 2)
+        told = values**3 / (values**2 + (self.surely * self.gram_sd) ** 2)
         sure: Array = (vectors * told) @ vectors.T
         return sure
 
@@ -245,7 +246,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
-    known = opening.stretch.known.mapped(np.linalg.inv(turn).astype(float))
+    known = opening.answer.seen.mapped(np.linalg.solve(opening.question.matrix, matrix))
     shape = _shape(talks, opening, known, inverse)
     visits = []
     for talk in talks:

@@ -189,11 +189,12 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
     apart = [inverse @ (starts[-1] - start) for start in starts]
     known = opening.stretch.known
     expected = opening.answer.residual
-    shape = shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
+    seen = opening.stretch.seen
+    shape = shape_of(pools, apart, seen, residual=expected, intercept=opening.intercept)
     pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
-    seen = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
-    residual = min(UNEXPLAINED * opening.answer.response**2, seen**2)
+    left = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
+    residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
     theta, covariance = update(pool, opening.stretch.covariance, mean, residual)
     spread = math.sqrt(residual + float(np.trace(known.gram @ covariance)))
-    return starts[-1] + opening.map @ theta, min(spread, seen, opening.answer.residual)
+    return starts[-1] + opening.map @ theta, min(spread, left, opening.answer.residual)

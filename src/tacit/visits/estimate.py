@@ -60,7 +60,7 @@ class Expected:
             variance[0, :] = means
             variance[:, 0] = means
             variance[0, 0] = LEAST**2
-        return Known(gram=np.diag(self.squares), variance=variance)
+        return Known(gram=np.diag(self.squares), variance=variance, axes=np.eye(len(roots)))
 
     @property
     def mean_doubt(self) -> float:
@@ -74,7 +74,8 @@ class FirstAnswer:
 
     theta: Array
     covariance: Array
-    known: Known
+    known: Known  # lifted: no direction is taken for shorter than noise lets it be seen
+    seen: Known  # the same as it was seen, for what later visits add to it
     usual: float  # mean square that was expected of a column beside the intercept
     response: float  # sd of the response
     residual: float  # expected sd of residuals
@@ -107,7 +108,8 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     return FirstAnswer(
         theta=theta,
         covariance=covariance,
-        known=Known(gram=gram, variance=known.variance),
+        known=replace(known, gram=gram),
+        seen=known,
         usual=float(np.mean(expected.squares[first:])) if d > first else 1.0,
         response=response,
         residual=min(spread, 1.2 * response),
@@ -157,7 +159,8 @@ class Stretch:
 
     map: Array  # (d, d): new columns from old
     covariance: Array  # (d, d): of the first answer, in the new units
-    known: Known
+    known: Known  # lifted
+    seen: Known  # as it was seen: a floor is no reading, and later visits must not average it in
 
 
 def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
@@ -180,4 +183,5 @@ def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
         map=matrix,
         covariance=(covariance + covariance.T) / 2,
         known=answer.known.mapped(matrix),
+        seen=answer.seen.mapped(matrix),
     )

@@ -305,23 +305,34 @@ class Known:
     """What is known of X'X per row, of rows that are not shrunk, in some columns."""
 
     gram: Array  # (d, d)
-    variance: Array  # (d, d): of its entries
+    variance: Array  # (d, d): of its entries along the axes
+    axes: Array  # (d, d): along which errors of entries are independent
 
     def told(self, pool: Pool, level: float) -> "Known":
         """What a pool adds, entry by entry; of their squared length its rows kept `level`."""
         rows = pool.rows * level
         noise = (pool.gram_sd / rows) ** 2 / 2 * (1 + np.eye(len(self.gram)))
         gain = self.variance / (self.variance + noise)
-        return Known(gram=self.gram + gain * (pool.gram / rows - self.gram), variance=gain * noise)
+        apart = gain * (self.axes.T @ (pool.gram / rows - self.gram) @ self.axes)
+        return Known(
+            gram=self.gram + self.axes @ apart @ self.axes.T,
+            variance=gain * noise,
+            axes=self.axes,
+        )
 
     def mapped(self, matrix: Array) -> "Known":
-        """The same of other columns; errors of entries are taken as alike and independent."""
-        lever = matrix.T @ matrix
-        sizes = np.diag(lever)
+        """The same of other columns; errors of entries are taken as alike and independent.
+
+        They are then independent along the axes of the map, and far larger along those that it
+        makes longer: there, later readings are to count, not this one.
+        """
+        sizes, axes = np.linalg.eigh(matrix.T @ matrix)
         mean = float(np.mean(self.variance))
+        alike = np.outer(sizes, sizes) * (1 + np.eye(len(sizes))) / 2
         return Known(
             gram=matrix.T @ self.gram @ matrix,
-            variance=np.minimum(mean * (np.outer(sizes, sizes) + lever**2) / 2, MOST_VARIANCE),
+            variance=np.minimum(mean * alike, MOST_VARIANCE),
+            axes=axes,
         )
 
     @property

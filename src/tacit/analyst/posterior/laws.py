@@ -281,6 +281,22 @@ class Mixture:
         )
         return replace(self, differing=differing)
 
+    def about(self, other: "Mixture") -> "Mixture":
+        """The same law about the mean of another, holders' own coefficients with it.
+
+        Itself where the other set other holders aside: its mean is then that of other rows.
+        """
+        moved = other.mean() - self.mean()
+        if self.differing is None:
+            return replace(self, locations=self.locations + moved)
+        if other.differing is None or other.differing.outlying != self.differing.outlying:
+            return self
+        inner = np.ones(len(self.differing.locations))
+        inner[list(self.differing.outlying)] = 0.0
+        own = self.differing.locations + np.multiply.outer(inner, moved)
+        differing = replace(self.differing, locations=own)
+        return replace(self, locations=self.locations + moved, differing=differing)
+
     def residual_sd(self) -> float:
         """Posterior mean of σ."""
         return float(self.weights @ np.sqrt(self.noise_variances))

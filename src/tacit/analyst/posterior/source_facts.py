@@ -24,8 +24,8 @@ TWO_AXES = (
 )
 AXES = {"grams": 3} | dict.fromkeys(TWO_AXES, 2)
 """Axes of arrays that have more than one."""
-VISITED = ("column_sd", "frame", "readings", "widths", "shares")
-"""Fields of evidence and prior that only visits and families fill: a source has them empty."""
+VISITED = ("column_sd", "frame", "readings", "widths", "shares", "surely")
+"""Fields that only a fit of visits or of a family sets: a source has them empty, or as usual."""
 
 
 def source_facts(source: Source) -> dict[str, Any]:
