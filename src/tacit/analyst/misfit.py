@@ -32,9 +32,10 @@ UNEQUAL = 0.2
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.3
-"""Usual ℓ, at such a radius, of a column whose public range reaches beyond by as much or more; it
-falls with the radius's square."""
+FAR = 0.05
+FAR_OFF = 6.0
+"""Most of the usual ℓ of a column whose public range reaches beyond the radius; and the squared
+radius, over the usual squared length of rows, from which on it falls in proportion."""
 STATED = 0.005
 """Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
 ROOTS = (np.arange(60) + 0.5) / 60
@@ -136,7 +137,7 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
-            usual = math.hypot(near, min(FAR / told.reach, beyond))
+            usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
             if spread is not None and k in asked:
                 yield _asked(study, spread, asked.index(k), k, usual)
             elif _is_typical(product):
