@@ -40,10 +40,10 @@ With `--visits V` the same rows are asked V times (docs/visits.md), their number
 band is 87–93 %, and there is no known exception.
 
     python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove]
-        [--runs 1.0] [--workers 1] [--visits 1]
+        [--runs 1.0] [--workers 1] [--visits 1] [--holders 1 10 100]
 
-`--runs` multiplies the number of runs of every cell. The full grid takes about a quarter of an hour
-on one core.
+`--runs` multiplies the number of runs of every cell, `--holders` keeps designs of so many holders.
+The full grid takes about a quarter of an hour on one core.
 """
 
 import itertools
@@ -322,13 +322,14 @@ def main() -> None:
         "--workers", type=int, default=1, help="processes; the figures do not depend on it"
     )
     bench.option("--visits", type=int, default=1)
+    bench.option("--holders", type=int, nargs="+", default=[1, 10, 100])
     options = bench.options()
     asked = Asked(options.relation, options.visits)
     clamped = 0
     rows = 0
     cells: Cells = {}
     epsilons = [0.2, 1.0] if options.quick else [0.2, 1.0, 5.0]
-    chosen = designs(quick=options.quick)
+    chosen = [one for one in designs(quick=options.quick) if one.holders in options.holders]
     runs = [12 if options.quick else max(2, round(options.runs * design.runs)) for design in chosen]
     forms = ("<9", "<9", "d", "d", "g")
     table = bench.table("cells", dict(zip(FACTORS, forms, strict=True)) | SHOWN)

@@ -51,7 +51,7 @@ BAND = ((1.0, 0.22), (0.25, 0.35))
 """Fills and responses' sds between which it may be: the band where nothing is said of the fill."""
 OVERLAP = 1.2
 """What p numeric features are expected to leave each other, times p to the power below."""
-VISITED_OVERLAP = 0.7
+VISITED_OVERLAP = 0.6
 """The same where visits are several, which learn directions of the rows that one visit does not."""
 CROWDING = 1.25
 MOST_EPSILON = 20.0

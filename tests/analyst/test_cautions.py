@@ -103,10 +103,32 @@ def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not
     assert "too little" not in fitted(study_of(), nothing).summary().caveat
 
 
+def test_who_has_visits_is_not_told_to_have_visits():
+    """A range 10,000 times too wide hides a column from several visits, too."""
+    study = study_of(wide=10_000.0, planned_rows=[4000], visits=3)
+    caveat = fitted(study, table(np.random.default_rng(6), 4000)).summary().caveat
+    assert "hides how far 'dose' vary, from several visits too" in caveat
+    assert "planned_rows" not in caveat
+
+
 @pytest.mark.parametrize("intercept", [True, False])
-def test_of_several_visits_no_radius_of_one_visit_is_told(intercept):
+def test_the_line_that_visits_tell_is_told_in_words(intercept):
     study = study_of(planned_rows=[4000], visits=3, intercept=intercept)
-    told = fitted(study, table(np.random.default_rng(5), 4000)).summary().estimand
-    assert "beyond a visit's bound" in told
-    assert "encoded rows longer than" not in told
-    assert "average 1 of" not in told
+    estimand = fitted(study, table(np.random.default_rng(7), 4000)).summary().estimand
+    assert "beyond a visit's bound, count for less" in estimand
+    assert "encoded rows longer than" not in estimand
+    assert "average 1 of" not in estimand
+    assert estimand.endswith("rows as they are may lie from it.")
+
+
+def test_what_the_last_offset_explains_is_not_too_little():
+    """Six columns that go together tell the response well, though a correction adds little."""
+    names = [f"x{k}" for k in range(6)]
+    features = [{"name": name, "range": [-1, 1]} for name in names]
+    study = study_of(epsilon=2.0, features=features, planned_rows=[400], visits=6)
+    rng = np.random.default_rng(8)
+    common = rng.uniform(-1, 1, 400)
+    rows = {name: np.clip(0.7 * common + 0.3 * rng.uniform(-1, 1, 400), -1, 1) for name in names}
+    posterior = fitted(study, rows | {"y": 1.2 * common + 0.15 * rng.normal(size=400)})
+    assert posterior.explained().low > 0.5
+    assert "too little" not in posterior.summary().caveat

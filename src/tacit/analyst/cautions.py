@@ -21,6 +21,11 @@ HIDDEN = (
     "narrower typical intervals, or several visits that find where values lie (planned_rows), "
     "would help."
 )
+HIDDEN_FROM_VISITS = (
+    "The noise hides how far {names} vary, from several visits too, so hardly anything is learnt "
+    "of what goes with them: ranges or typical intervals nearer to where values lie would help, "
+    "or more rows."
+)
 CONSTANT = (
     "Hardly any variation within holders is seen of {names}: what is said there rests on "
     "differences between holders, whatever else these differ in."
@@ -43,7 +48,8 @@ def cautions(
     within = _squares(evidence.grams, first).sum(axis=0)
     constant = ~hidden & (within < SEEN * noise) & (evidence.holders > 1)
     untold = ~hidden & ~constant & _untold(evidence, prior, outcome)[first:]
-    told = [(HIDDEN, hidden), (CONSTANT, constant), (PRIORS, untold)]
+    of_hidden = HIDDEN if evidence.column_sd is None else HIDDEN_FROM_VISITS
+    told = [(of_hidden, hidden), (CONSTANT, constant), (PRIORS, untold)]
     return [text.format(names=_list(names[chosen])) for text, chosen in told if chosen.any()]
 
 

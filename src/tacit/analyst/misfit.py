@@ -28,13 +28,14 @@ LOST = 0.5
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-UNEQUAL = 0.1
+UNEQUAL = 0.2
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.3
-"""Usual ℓ, at such a radius, of a column whose public range reaches beyond by as much or more; it
-falls with the radius's square."""
+FAR = 0.05
+FAR_OFF = 6.0
+"""Most of the usual ℓ of a column whose public range reaches beyond the radius; and the squared
+radius, over the usual squared length of rows, from which on it falls in proportion."""
 STATED = 0.005
 """Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
 ROOTS = (np.arange(60) + 0.5) / 60
@@ -75,7 +76,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = np.einsum("ka,ab,kb->k", told.map, np.linalg.inv(told.gram), told.map)
+    errors = told.map @ np.linalg.inv(told.gram) @ told.map.T  # of slopes, from one row
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -84,7 +85,8 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
         share = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
-        covariance += LOST**2 * share * variance * errors[column.place] * np.outer(along, along)
+        moved = errors[column.place]  # what least squares makes of an error in X'r of the column
+        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[column.place]
     uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
@@ -135,7 +137,7 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
-            usual = math.hypot(near, min(FAR / told.reach, beyond))
+            usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
             if spread is not None and k in asked:
                 yield _asked(study, spread, asked.index(k), k, usual)
             elif _is_typical(product):

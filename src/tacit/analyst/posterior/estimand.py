@@ -27,6 +27,7 @@ VISITED = (
     "The coefficients are those of the best {line} for rows of which those far from the rest, and "
     "residuals beyond a visit's bound, count for less{share}."
 )
+ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it."
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
     "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
@@ -87,7 +88,7 @@ def _line(posterior: Posterior) -> str:
     if posterior.family is not None:
         words |= {"line": f"{posterior.family.name} model", "straight": "such a model's"}
     if study.visit_count > 1:
-        return _told(posterior, VISITED, words | {"share": _share(posterior)})
+        return _visited(posterior, words)
     if study.row_radius >= study.longest_row:
         return AS_THEY_ARE.format(**words)
     if not study.intercept or posterior.pooled is None or study.release.average > 1:
@@ -98,6 +99,12 @@ def _line(posterior: Posterior) -> str:
     if weight >= NEARLY_ALL:
         return AS_THEY_ARE.format(**words)
     return _told(posterior, SHORTENED, words | {"weight": weight})
+
+
+def _visited(posterior: Posterior, words: dict[str, Any]) -> str:
+    """Which line several visits tell; a family's intervals are those of its own line."""
+    told = _told(posterior, VISITED, words | {"share": _share(posterior)})
+    return told if posterior.family is not None else f"{told} {ALLOWED}"
 
 
 def _told(posterior: Posterior, sentence: str, words: dict[str, Any]) -> str:

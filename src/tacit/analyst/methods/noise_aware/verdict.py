@@ -1,12 +1,16 @@
 """What releases cannot support, from the posterior's own account of the response's variance."""
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.methods.noise_aware.model import Facts
 from tacit.analyst.posterior.laws import Mixture
+
+if TYPE_CHECKING:
+    from tacit.analyst.visited import Frame
 
 Array = NDArray[np.float64]
 
@@ -26,11 +30,12 @@ VAGUE_RESIDUAL = (
 )
 
 
-def warning(mixture: Mixture, covariance: Array, facts: Facts) -> str:
+def warning(mixture: Mixture, covariance: Array, facts: Facts, frame: "Frame | None") -> str:
     """The sentence that a summary carries; empty where releases tell enough.
 
     `covariance` is that of θ were holders alike: their differences are no lack of evidence. What
-    noise may hide of X'X counts by half, as it does in the residual variance.
+    noise may hide of X'X counts by half, as it does in the residual variance. Of visits, what the
+    last offset explains is known, too.
     """
     basis = facts.grams.basis
     first = facts.slopes.first
@@ -41,7 +46,8 @@ def warning(mixture: Mixture, covariance: Array, facts: Facts) -> str:
         middle = gram[0] / max(gram[0, 0], 1e-12)
         level = float(middle @ covariance @ middle)
         gram = gram - np.outer(middle, gram[0])
-    slopes = mixture.mean()[first:]
+    offset = 0.0 if frame is None else np.linalg.solve(frame.map, frame.start)
+    slopes = (mixture.mean() + offset)[first:]
     known = float(slopes @ gram[first:, first:] @ slopes)
     unknown = float(np.sum(gram[first:, first:] * covariance[first:, first:]))
     variance = mixture.residual_variance()
