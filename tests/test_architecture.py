@@ -26,7 +26,9 @@ ENTRY_POINTS = {
     *("plan", "private_estimator", "simulation"),
 }
 """The only places that may see both sides."""
-DOCUMENTS = {"errors", "records", "html", "limits", "files", "privacy", "study", "release"}
+DOCUMENTS = {
+    *("errors", "records", "html", "limits", "files", "cores", "privacy", "study", "release")
+}
 """What both sides share."""
 MAY_IMPORT = {
     "errors": set(),
@@ -36,6 +38,7 @@ MAY_IMPORT = {
     "limits": set(),
     "files": {"errors"},
     "scikit": {"errors"},
+    "cores": set(),
     "privacy": {"privacy", "errors", "records"},
     "budget": {"errors", "privacy"},
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},

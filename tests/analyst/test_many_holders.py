@@ -1,6 +1,6 @@
 """More holders than a net is solved for, and more files than one process reads.
 
-Covers `tacit.analyst.reading`, `tacit.analyst.cores`, `tacit.analyst.methods.noise_aware.whole`,
+Covers `tacit.analyst.reading`, `tacit.cores`, `tacit.analyst.methods.noise_aware.whole`,
 `tacit.analyst.methods.noise_aware.sums`, `tacit.analyst.methods.noise_aware.wide`,
 `tacit.analyst.methods.noise_aware.lapack`, `tacit.analyst.methods.noise_aware.threads`.
 """

@@ -13,6 +13,7 @@ import pytest
 
 from tacit.cli import app
 from tacit.cli.options import QuietCommand, every_command
+from tacit.cores import ONE_THREAD
 
 PUBLISH = ("publish", "study.toml", "table.csv", "--holder", "north", "--out", "north.json")
 
@@ -194,3 +195,22 @@ def test_the_doctor_names_a_stranger_called_tacit(tacit, tmp_path, monkeypatch, 
     else:
         assert code == 0
         assert line.startswith("ok      name: ")
+
+
+def test_linear_algebra_keeps_to_one_core_unless_told_otherwise():
+    """Set before NumPy is loaded, which reads it once."""
+    script = (
+        "import os, sys, tacit.cli\n"
+        "assert 'numpy' not in sys.modules\n"
+        "tacit.cli.app = lambda: print(*map(os.environ.get, sys.argv[1:]))\n"
+        "tacit.cli.main()\n"
+    )
+    environment = {name: said for name, said in os.environ.items() if name not in ONE_THREAD}
+    done = subprocess.run(
+        [sys.executable, "-c", script, "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"],
+        env=environment | {"OMP_NUM_THREADS": "3"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1 3\n"

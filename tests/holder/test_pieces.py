@@ -1,7 +1,7 @@
 """A table read in pieces by several processes is the table read by one, to the last bit and word.
 
-Covers `tacit.holder.pieces`, `tacit.holder.processes`, `tacit.holder.worker`, `tacit.rows.pieces`
-and `tacit.holder.tally`.
+Covers `tacit.holder.pieces`, `tacit.holder.processes`, `tacit.holder.worker`, `tacit.rows.pieces`,
+`tacit.holder.tally` and `tacit.cores`.
 """
 
 import io
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from studies import AGE, BMI, agreed
 
+from tacit import cores as tacit_cores
 from tacit.errors import TableError
 from tacit.holder import pieces, processes, worker
 from tacit.holder.encode import Diagnostics
@@ -323,7 +324,7 @@ def test_a_number_of_processes_that_is_none_is_refused(use, said):
 def test_a_container_gets_its_share_of_cores(monkeypatch, tmp_path):
     monkeypatch.delenv(processes.VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)), raising=False)
-    monkeypatch.setattr(processes, "QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(tacit_cores, "QUOTA", tmp_path / "cpu.max")
     assert processes.process_count() == 8
     for text, cores in (("max 100000", 8), ("250000 100000", 3), ("50000 100000", 1)):
         (tmp_path / "cpu.max").write_text(text + "\n", encoding="ascii")

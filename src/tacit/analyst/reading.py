@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.cores import cores
 from tacit.analyst.plausibility import Statistics, doubts_of
+from tacit.cores import cores
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Noise
 from tacit.privacy.sensitivity import Relation

@@ -26,6 +26,7 @@ from tacit.cli import (
     study,
 )
 from tacit.cli.options import QuietCommand, every_command
+from tacit.cores import keep_to_one_thread
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -89,6 +90,7 @@ def main() -> None:
     Anything unforeseen is reported by its type alone, since its text could quote data;
     TACIT_DEBUG=1 shows it in full.
     """
+    keep_to_one_thread()
     try:
         app()
     except TacitError as error:

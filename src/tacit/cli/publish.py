@@ -227,11 +227,9 @@ def publish(
 
 
 def _set_processes(count: int | None) -> None:
-    """Say how many processes read, each on one core: before linear algebra is loaded here too."""
-    from tacit.holder.processes import ONE_THREAD, VARIABLE
+    """Say how many processes read, each on one core."""
+    from tacit.holder.processes import VARIABLE
 
-    for name, one in ONE_THREAD.items():
-        os.environ.setdefault(name, one)
     if count is not None:
         os.environ[VARIABLE] = str(count)
 

@@ -10,35 +10,28 @@ cause for one, as if one process had read all rows in turn.
 """
 
 import json
-import math
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from tacit.cores import ONE_THREAD, cores
 from tacit.errors import TableError
 
 VARIABLE = "TACIT_PROCESSES"
 """Environment variable that says how many processes read a table."""
 AHEAD = 4
 """Pieces for each worker that may be read before one that is still being read."""
-QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Where a container finds how much of how many processors it may use."""
 BEGIN = """
 import json, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from tacit.holder.worker import work
 work()
 """
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
-"""What keeps a worker's linear algebra to its own core."""
 LOST = (
     "a process that read the table was ended from outside, perhaps for want of memory: nothing was "
     f"published or paid; set {VARIABLE} to fewer processes"
@@ -57,20 +50,10 @@ def process_count() -> int:
     if not sys.executable:  # Python is part of another program: there is none to start
         return 1
     if not said:
-        return _cores()
+        return cores()
     if not said.isdecimal() or int(said) < 1:
         raise TableError(f"{VARIABLE} must be a whole number from 1 on; got {said[:20]!r}")
     return int(said)
-
-
-def _cores() -> int:
-    """The cores that this process may run on, and no more than its container's share of them."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    with suppress(OSError, ValueError):
-        quota, period = QUOTA.read_text(encoding="ascii").split()
-        cores = min(cores, math.ceil(int(quota) / int(period)))
-    return max(1, cores)
 
 
 def shared_out(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tacit.analyst.cores import cores
+from tacit.cores import cores
 
 Given = TypeVar("Given")
 Told = TypeVar("Told")
