@@ -94,11 +94,20 @@ def draw(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib has no t
 METADATA: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
-def save(figure: Any, folder: Path, name: str, kinds: Sequence[str] = ("svg", "png")) -> None:  # noqa: ANN401
-    """As SVG and PNG, without dates, so that the same results give the same files."""
+def save(
+    figure: Any,  # noqa: ANN401
+    folder: Path,
+    name: str,
+    kinds: Sequence[str] = ("svg", "png"),
+    letters: str = "none",
+) -> None:
+    """As SVG and PNG, without dates, so that the same results give the same files.
+
+    `letters` are text ("none"), or drawn ("path") where hats would else depend on fonts.
+    """
     from matplotlib import rc_context
 
     folder.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "tacit"}):
+    with rc_context({"svg.fonttype": letters, "svg.hashsalt": "tacit"}):
         for kind in kinds:
             figure.savefig(folder / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])

@@ -24,7 +24,7 @@ def write_page(out: Path, docs: Path = DOCS) -> Path:
     for source in [*(out / "tables").glob("*.md"), *(out / "figures").glob("*.svg")]:
         shutil.copyfile(source, kept / source.name)
     if not (kept / "model.svg").exists():
-        save(model_figure(), kept, "model", kinds=("svg",))
+        save(model_figure(), kept, "model", kinds=("svg",), letters="path")
     page = docs / "paper.md"
     page.write_text(
         _PLACE.sub(
