@@ -21,6 +21,7 @@ from tacit.holder.ledger import Ledger
 from tacit.release import Release
 from tacit.release.signature import verify
 from tacit.study import Study
+from tacit.study.visits import visit_mechanism
 
 SECRET = "SECRET7731"  # noqa: S105
 
@@ -316,6 +317,18 @@ def test_study_check_explains_every_form(tacit, house, change, words):
     code, out, _ = tacit("study", "check", "study.toml")
     assert code == 0
     assert words in unwrapped(out)
+
+
+def test_a_new_study_takes_planned_rows_and_then_has_visits(tacit, house):
+    options = ("--response", "days:0..30", "--columns", "age:18..100")
+    planned = ("--planned-rows", "5000", "--planned-rows", "800")
+    assert tacit("study", "new", *options, *planned, "--out", "planned.toml")[0] == 0
+    study = Study.load(house / "planned.toml")
+    assert study.planned_rows == (5000, 800)
+    facts = json.loads(tacit("study", "check", "planned.toml", "--json")[1])
+    last = visit_mechanism(study, study.visit_count, study.budget())
+    assert facts["visits"] == study.visit_count > 1
+    assert (facts["row_radius"], facts["noise"]["xty"]) == (None, last.noise.xty)
 
 
 def test_study_check_as_json(tacit):

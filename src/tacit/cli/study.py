@@ -13,7 +13,7 @@ from tacit.cli.options import WIDTH, Dataset, Json, LedgerFile, StudyFile, wrapp
 from tacit.errors import StudyError
 
 if TYPE_CHECKING:
-    from tacit.privacy.mechanism import Noise
+    from tacit.privacy.mechanism import Mechanism, Noise
     from tacit.study import Study
     from tacit.study.words import Fact
 
@@ -38,6 +38,13 @@ def new(
     person: Annotated[
         str | None,
         typer.Option(help="The column that says whose a row is, where persons have several rows."),
+    ] = None,
+    planned_rows: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Rows that a holder will have: several visits may then correct a first answer. "
+            "Repeat it for further holders."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
     name: Annotated[str, typer.Option(help="Name of the study.")] = "my-study",
@@ -92,6 +99,7 @@ def new(
         "missing": missing,
         "holders": tuple(holder or ()),
         "person": person,
+        "planned_rows": tuple(planned_rows or ()),
     }
     text = study_text(name, epsilon, delta, response, columns, formula, typical=typical, **agreed)
     write_whole(out, text)
@@ -159,6 +167,8 @@ def _facts(study: "Study") -> dict[str, Any]:
     from tacit.study.words import best_guess, noise_of_averaging
 
     mechanism = study.mechanism()
+    asked = mechanism if study.visit_count == 1 else _last_visit(study)
+    is_one = study.visit_count == 1
     return {
         "name": study.name,
         "hash": study.hash,
@@ -168,12 +178,13 @@ def _facts(study: "Study") -> dict[str, Any]:
         "epsilon": study.epsilon,
         "delta": study.delta,
         "mu": mechanism.mu,
-        "row_radius": study.row_radius,
-        "response_bound": study.response_bound,
-        "response_weight": study.response_weight,
-        "sensitivity": mechanism.sensitivity,
-        "multiplier": mechanism.multiplier,
-        "noise": vars(mechanism.noise),
+        "visits": study.visit_count,
+        "row_radius": study.row_radius if is_one else None,
+        "response_bound": study.response_bound if is_one else None,
+        "response_weight": study.response_weight if is_one else None,
+        "sensitivity": asked.sensitivity,
+        "multiplier": asked.multiplier,
+        "noise": vars(asked.noise),
         "average": study.release.average,
         "average_noise": noise_of_averaging(study),
         "best_guess": best_guess(mechanism.mu),
@@ -209,10 +220,8 @@ def _fact_lines(fact: "Fact") -> list[str]:
 
 def _noise_words(study: "Study") -> list[str]:
     """The noise on each part, and beside it what one row adds at most."""
-    from tacit.study.visits import visit_mechanism
-
     if study.visit_count > 1:
-        last = visit_mechanism(study, study.visit_count, (study.epsilon, study.delta))
+        last = _last_visit(study)
         scale = "at a correction, of rows and residuals of 1 at most"
         return [f"noise     standard deviation {scale}:", *_noise_lines(last.noise)]
     one_row = ""
@@ -220,6 +229,13 @@ def _noise_words(study: "Study") -> list[str]:
         radius = study.row_radius
         one_row = f" (one row adds at most {radius**2:.3g} to X'X, {radius:.3g} to X'y)"
     return [f"noise     standard deviation{one_row}:", *_noise_lines(study.mechanism().noise)]
+
+
+def _last_visit(study: "Study") -> "Mechanism":
+    """The mechanism of the last of several visits, in rows and residuals of at most 1."""
+    from tacit.study.visits import visit_mechanism
+
+    return visit_mechanism(study, study.visit_count, (study.epsilon, study.delta))
 
 
 def _noise_lines(noise: "Noise") -> list[str]:

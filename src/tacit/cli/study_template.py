@@ -26,6 +26,7 @@ _COMMENTS = {
     "relation": 'or "add-remove": then the number of rows is private too',
     "delta": "well below one over the number of persons",
     "person": "whose a row is: all rows of a person are protected together",
+    "planned_rows": "of each holder: several visits may correct a first answer",
     "missing": 'a row with a missing value adds nothing; or "impute", "refuse"',
     "range": "public; values outside are clamped",
     "levels": "the first is the reference",
@@ -83,7 +84,7 @@ def study_text(
         _OPENING
         + _lines(study.model_dump(mode="json", include=_PLAIN))
         + (_PERSON if study.person is None else "")
-        + _PLANNED
+        + ("" if study.planned_rows else _PLANNED)
         + _table("[response]", study.response.model_dump(mode="json"))
         + "".join(map(_feature_table, (feature.model_dump() for feature in study.features)))
         + terms
@@ -93,6 +94,7 @@ def study_text(
 
 _PLAIN = {
     *("name", "relation", "holders", "epsilon", "delta", "intercept", "missing", "person"),
+    "planned_rows",
 }
 
 
