@@ -1,7 +1,7 @@
 """`tacit stream` and `tacit follow` as real processes: in time, ended, killed, and searched.
 
-Covers `tacit.cli.stream`, `tacit.cli.follow`. Pipes are real; what a stream should forget is looked
-for in its memory.
+Covers `tacit.cli.stream`, `tacit.cli.follow`, `tacit.cli.stopping`. Pipes are real; what a stream
+should forget is looked for in its memory.
 """
 
 import json
@@ -285,6 +285,29 @@ def test_follow_prints_plain_text_to_a_pipe_and_the_same_as_fit(house, start):
             assert [mine["mean"], mine["low"], mine["high"]] == pytest.approx(
                 [theirs["mean"], theirs["low"], theirs["high"]], rel=1e-9
             )
+
+
+def test_an_end_that_is_asked_for_is_never_lost_and_a_second_breaks_off():
+    """A handler notes it, so that no code in whose midst it comes can swallow it."""
+    script = (
+        "import os, signal\n"
+        "from tacit.cli.stopping import pause, stopping\n"
+        "with stopping() as stopped:\n"
+        "    pause(0.01, stopped)\n"
+        "    assert not stopped()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    pause(600, stopped)\n"
+        "    assert stopped()\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('broken off')\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("broken off\n", "")
 
 
 def test_follow_draws_a_table_on_a_terminal(house):

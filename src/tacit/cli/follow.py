@@ -4,13 +4,13 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.options import AllowSimulated, Json, Prior, Probability, TrustedKeys
+from tacit.cli.stopping import Stopped, pause, stopping
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,24 +57,28 @@ def follow(
     follower = Follower(
         logs, method=method, prior=prior, allow_simulated=allow_simulated, trusted_keys=trusted_key
     )
-    views = _views(follower, probability, out, None if once else every)
-    if once or as_json or not sys.stdout.isatty():
-        with suppress(KeyboardInterrupt):
-            for summary in views:
-                typer.echo(
-                    json.dumps(_facts(follower) | summary.to_dict())
-                    if as_json
-                    else _words(follower, summary)
-                )
-        return
-    _live(follower, views)
+    with stopping() as stopped:
+        views = _views(follower, probability, out, None if once else every, stopped)
+        if not (once or as_json) and sys.stdout.isatty():
+            _live(follower, views)
+            return
+        for summary in views:
+            typer.echo(
+                json.dumps(_facts(follower) | summary.to_dict())
+                if as_json
+                else _words(follower, summary)
+            )
 
 
 def _views(
-    follower: "Follower", probability: float, out: Path | None, every: float | None
+    follower: "Follower",
+    probability: float,
+    out: Path | None,
+    every: float | None,
+    stopped: Stopped,
 ) -> Iterator["Summary"]:
     """A summary after each look that found new batches; one alone where `every` is None."""
-    while True:
+    while not stopped():
         if follower.update() or every is None:
             posterior = follower.posterior()
             if out is not None:
@@ -82,7 +86,7 @@ def _views(
             yield posterior.summary(probability)
         if every is None:
             return
-        time.sleep(every)
+        pause(every, stopped)
 
 
 def _facts(follower: "Follower") -> dict[str, Any]:
@@ -114,12 +118,9 @@ def _live(follower: "Follower", views: Iterator["Summary"]) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    with (
-        Live(
-            "waiting for the first batch; Ctrl-C ends", console=Console(), auto_refresh=False
-        ) as live,
-        suppress(KeyboardInterrupt),
-    ):
+    with Live(
+        "waiting for the first batch; Ctrl-C ends", console=Console(), auto_refresh=False
+    ) as live:
         for summary in views:
             live.update(_picture(follower, summary), refresh=True)
 

@@ -1,18 +1,18 @@
 """`tacit stream`: rows arrive, each full batch is published and forgotten."""
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli import options
+from tacit.cli.stopping import stopping
 from tacit.errors import ReleaseError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tacit.holder.account import Charge
     from tacit.holder.stream.ledger import Batch
     from tacit.holder.stream.publish import Report
@@ -79,7 +79,7 @@ def stream(
     is_new = new_dataset or options.confirmed(book, paying)
     say: Callable[[str], None] = (lambda _line: None) if as_json else typer.echo
     wipe_what_is_freed()
-    with _stopping() as stopped:
+    with stopping() as stopped:
         report = run_stream(
             agreement,
             Text(agreement, path, idle=idle, stopped=stopped),
@@ -108,29 +108,6 @@ def _check_place(log: Path, source: str, read: list[Path]) -> Path | None:
             f"--log {str(log)!r} would be mixed with what is read: choose another file"
         )
     return path
-
-
-@contextmanager
-def _stopping() -> Iterator[Callable[[], bool]]:
-    """Make Ctrl-C and SIGTERM ask for a clean end; a second one breaks off."""
-    asked: list[int] = []
-
-    def ask(number: int, _frame: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    import pyarrow as pa
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    # Arrow's own handlers would break off the parsing of rows that were read already.
-    pa.enable_signal_handlers(False)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        pa.enable_signal_handlers(True)
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _unit(charge: "Charge", batches_per_person: int) -> str:
