@@ -37,6 +37,7 @@ from tacit.holder.tally import total_of
 from tacit.privacy import mechanism as calibration
 from tacit.privacy.gaussian import mu_of
 from tacit.privacy.noise import secure_noise
+from tacit.simulation import simulate
 
 PUBLISHED = 1.487 / 3.1185
 """Noise of the 2023 paper's code over what ε = 1 needs, at its δ of 1/7655."""
@@ -222,6 +223,18 @@ def test_all_visits_of_a_single_holder_pass(tmp_path, visits):
         assert np.linalg.norm((here - there) / sds) <= mu_allowed(study.epsilon, study.delta)
     assert list(_law(np.array(errors))) == []
     assert coincidences(np.array(errors)) <= most_by_chance(np.size(errors))
+
+
+@pytest.mark.parametrize("visits", [3, 8])
+def test_no_noise_leaves_a_holder_without_a_next_question(visits):
+    """Seven rows: noise makes all of X'X negative now and then. What is paid must be published."""
+    rng = np.random.default_rng(visits)
+    study = random_study(rng, "visits", visits=visits, planned_rows=[7])
+    [table, _] = ROUTES["table"](study, rng).tables
+    noise = np.random.default_rng(0)
+    for _ in range(60):
+        release = simulate(study, table, noise, holder="h")
+        assert release.visit.question.visit == visits
 
 
 def told(study, release):

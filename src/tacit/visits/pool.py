@@ -347,7 +347,7 @@ class Known:
         Where much is known it goes to 0: a direction that is taken for longer than it is gets
         steps that are too short, at every visit.
         """
-        usual = float(np.mean(np.diag(self.gram)))
+        usual = max(float(np.mean(np.diag(self.gram))), LEAST * self.sd)  # noise may be below 0
         return max(min(LEAST * usual, self.sd), LEAST_CLEAR * usual)
 
 
