@@ -9,6 +9,7 @@ from flwr.app import Context, Message, RecordDict
 from sites import changed, make_site
 
 from tacit.federation.client.app import app
+from tacit.federation.flower import identify
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.secure_sum.statements import digest
 from tacit.federation.wire import Step, read_answer, step_request
@@ -64,6 +65,7 @@ class Wire:
     def answered(self, name, step):
         """A site's answer to a step."""
         context = Context(1, 1, {"policy": str(self.sites[name])}, RecordDict(), {})
+        identify()
         return read_answer(app(Message(step_request(step), 1, "query"), context).content)
 
     def say(self, name, round_, payload):

@@ -21,6 +21,7 @@ from tacit.federation.client.answer import answer
 from tacit.federation.client.app import app
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import MOST_WAITING, Requests
+from tacit.federation.flower import identify
 from tacit.federation.local import LocalGrid
 from tacit.federation.wire import (
     MOST_STUDY_BYTES,
@@ -40,6 +41,7 @@ TEXT = study_toml(STUDY)
 def ask(path, content=None, **config):
     """Send a message to the ClientApp and read its answer."""
     LocalGrid({})
+    identify()
     message = Message(request_of(TEXT) if content is None else content, 1, "query")
     context = Context(1, 1, {"policy": str(path)} if path else {}, RecordDict(), config)
     return read_answer(app(message, context).content)

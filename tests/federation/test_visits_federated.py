@@ -11,6 +11,7 @@ from sites import changed, charges, make_site
 from tacit.federation.client.app import app, release
 from tacit.federation.client.policy import Policy
 from tacit.federation.client.requests import Requests
+from tacit.federation.flower import identify
 from tacit.federation.local import LocalGrid, Node
 from tacit.federation.server.app import Order, federate
 from tacit.federation.server.ask import Patience
@@ -76,6 +77,7 @@ def test_a_second_run_asks_the_same_and_costs_nothing(tmp_path):
 
 
 def asked(path, visit):
+    identify()
     message = Message(visit_request(visit), 1, "query")
     context = Context(1, 1, {"policy": str(path)}, RecordDict(), {})
     return read_answer(release(message, context).content)
