@@ -160,3 +160,23 @@ def test_a_misfit_is_a_covariance_in_proportion_to_the_residuals(asked, intercep
     wider = question.model_copy(update={"bound": 2 * question.bound})
     doubled = misfit_of(agreed, places, wider, replace(told, residual=2 * told.residual))
     np.testing.assert_allclose(doubled, 4 * misfit, rtol=1e-9)
+
+
+def test_cut_residuals_leave_the_intercept_in_doubt_and_nothing_else(asked):
+    agreed = study([EVEN, LONG])
+    places, question, told, _ = asked(agreed, rows(np.random.default_rng(2)))
+    cut, whole = (
+        misfit_of(agreed, places, question.model_copy(update={"bound": bound}), told)
+        for bound in (told.residual, 100 * told.residual)
+    )
+    added = np.zeros((agreed.d, agreed.d))
+    added[0, 0] = 0.2**2 * told.residual**2 * taken(1.0)
+    np.testing.assert_allclose(told.map @ (cut - whole) @ told.map.T, added, atol=1e-12)
+
+
+def test_uneven_residuals_raise_the_error_of_rows_by_a_fifth(asked):
+    agreed = study([EVEN, LONG])
+    places, question, told, misfit = asked(agreed, rows(np.random.default_rng(2)))
+    more = misfit_of(agreed, places, question, replace(told, rows=2 * told.rows))
+    error = told.residual**2 / told.rows * np.linalg.inv(told.sure)
+    np.testing.assert_allclose(misfit - more, 0.2 * error / 2, rtol=1e-6)
