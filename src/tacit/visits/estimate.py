@@ -102,9 +102,7 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     reading = replace(pool, gram=size * gram, gram_sd=min(size * known.sd, pool.gram_sd))
     theta, covariance = update(reading, prior, np.zeros(d), residual)
     if rate > WHOLE:
-        residual = min(
-            residual, max(_left(reading, theta) / level, (LEAST_WHOLE * response) ** 2)
-        )
+        residual = min(residual, max(_left(reading, theta) / level, (LEAST_WHOLE * response) ** 2))
         theta, covariance = update(reading, prior, np.zeros(d), residual)
     spread = math.sqrt(residual + float(np.trace(gram @ covariance)))
     return FirstAnswer(
