@@ -182,7 +182,8 @@ def _spaced(values: Array, weights: Array, shares: Array) -> Array:
     order = np.argsort(values)
     levels = (np.cumsum(weights[order]) - weights[order] / 2) / max(weights.sum(), 1e-300)
     middles = (np.cumsum(shares) - shares / 2) / max(shares.sum(), 1e-300)
-    return np.interp(middles, levels, values[order])
+    spaced: Array = np.interp(middles, levels, values[order])
+    return spaced
 
 
 @dataclass(frozen=True)
