@@ -153,7 +153,11 @@ class Frame:
         return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """What is known of b as what is known of θ."""
+        """What is known of b as what is known of θ.
+
+        X'X of mapped columns is κ times that of rows, so that n over its first entry, by which a
+        method raises the residual variance of shrunk rows (N10), is 1/κ too large.
+        """
         if isinstance(outcome, Draws):
             return replace(
                 outcome,
@@ -168,12 +172,13 @@ class Frame:
                 scale=scale,
                 noise_variance=self.whole * outcome.noise_variance,
             )
+        unshrunk = self.whole * max(self.rate * outcome.unshrunk, 1.0)
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
             covariances=self._widened(outcome.covariances),
-            noise_variances=self.whole * outcome.noise_variances,
-            unshrunk=self.whole * outcome.unshrunk,
+            noise_variances=unshrunk / outcome.unshrunk * outcome.noise_variances,
+            unshrunk=unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
         )
 
