@@ -5,7 +5,9 @@ tell of another line, and no noise says how far. But what shrinking takes away i
 column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
 between the two belongs to rows that count for less. On public tables a slope is off by up to about
 `LOST`·ℓσ, in units of its error from one row. A bound takes a long tail off residuals, and thereby
-moves the intercept.
+moves the intercept. And the first answer, which corrections have for a prior, expects slopes of
+size λ^(−1/2) along an axis on which rows have variance λ: where corrections find less variance than
+it took there to be, slopes may be larger than it expected, and it pulls them to 0 (`pull_of`).
 """
 
 import math
@@ -76,7 +78,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = told.map @ np.linalg.inv(told.gram) @ told.map.T  # of slopes, from one row
+    errors = told.map @ _steady(told.gram, told.seen_sd) @ told.map.T  # of slopes, from one row
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -90,6 +92,36 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
+
+
+def _steady(gram: Array, sd: float) -> Array:
+    """Inverse of X'X that noise of this sd does not blow up: λ/(λ² + sd²) along each axis."""
+    values, vectors = np.linalg.eigh(gram)
+    inverse: Array = (vectors * (values / (values**2 + sd**2))) @ vectors.T
+    return inverse
+
+
+def pull_of(covariance: Array, first: Array, taken_for: Array, gram: Array) -> Array:
+    """Covariance, in mapped columns, of how far the first answer may pull slopes beside its own.
+
+    It has the covariance `first` as a prior, with which slopes have `covariance`, (…, d, d); it
+    took rows to have the variance `taken_for`, where they have `gram`. Along an axis with ν times
+    less variance than was expected, over the usual ν, slopes are expected to have √ν times the
+    variance. Of the difference the first answer's share in what is known is left.
+    """
+    root = np.linalg.cholesky(np.linalg.inv(gram))
+    ratios, turned = np.linalg.eigh(root.T @ taken_for @ root)
+    axes = root @ turned
+    back = np.linalg.inv(axes)
+    usual = np.diag(back @ first @ back.T)
+    more = np.sqrt(np.maximum(ratios / np.median(ratios), 1.0)) - 1
+    unexpected = (axes * (more * usual)) @ axes.T
+    roots = np.linalg.cholesky(covariance)
+    shares, vectors = np.linalg.eigh(roots.swapaxes(-1, -2) @ np.linalg.inv(first) @ roots)
+    along = roots @ vectors
+    share = (along * np.minimum(shares, 1.0)[..., None, :]) @ np.linalg.inv(along)
+    pull: Array = share @ unexpected @ share.swapaxes(-1, -2)
+    return pull
 
 
 def taken(bound: float) -> float:
