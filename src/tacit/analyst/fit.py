@@ -127,7 +127,7 @@ def _posterior(
     )
     told = _told(method, source, question)
     if frame is not None and isinstance(told.outcome, Mixture) and told.outcome.differing:
-        spread = (told.outcome.weights @ told.outcome.differing.spreads) ** 2
+        spread = told.outcome.differing.usual(told.outcome.weights)
         prior = frame.prior(stated, frame.between(spread, evidence))
         told = _told(method, source, replace(question, prior=prior))
     outcome = told.outcome
