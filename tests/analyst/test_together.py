@@ -15,7 +15,7 @@ from scipy import stats
 
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.method import Mixture, Settings
-from tacit.analyst.methods.noise_aware import net, together
+from tacit.analyst.methods.noise_aware import net, outlying, together
 from tacit.analyst.methods.noise_aware.model import facts_of
 from tacit.analyst.posterior.laws import DOUBTFUL, Differing
 from tacit.analyst.prior import Prior
@@ -136,6 +136,29 @@ def test_the_posterior_is_calibrated_where_differences_may_go_together(runs):
     """Under a right posterior the least of nine p-values is so small once in 330; fixed seeds."""
     least = {name: 3 * p_values(values).min() for name, values in levels(runs).items()}
     assert min(least.values()) > 1e-3, least
+
+
+# Residual variances of holders that are not alike.
+
+
+def test_holders_are_held_against_each_other_with_their_own_residual_variances():
+    """One of six has three times the residual sd: σ² of all is far from that of the others."""
+    rng = np.random.default_rng(2)
+    tau = np.zeros(3)
+    quiet, loud = (
+        simulated(rng, tau, holders=holders, rows=2_000, noise=2.0, sigma=sigma)[2]
+        for holders, sigma in ((5, 0.15), (1, 0.45))
+    )
+    both = {
+        name: np.concatenate([value, getattr(loud, name)])
+        for name, value in vars(quiet).items()
+        if isinstance(value, np.ndarray)
+    }
+    pilot = net.pilot_of(replace(quiet, **both), Prior.weak(3), None)
+    without = net.pilot_of(quiet, Prior.weak(3), None)
+    ratios = outlying._ratios(pilot, without, 5)
+    assert_allclose(ratios[:5] * without.noise_variance, 0.15**2, rtol=0.2)
+    assert_allclose(ratios[5] * without.noise_variance, 0.45**2, rtol=0.2)
 
 
 # A new holder.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.analyst.cautions import cautions
+from tacit.analyst.cautions import cautions, of_aside
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Fitted, Question, fit_family
@@ -146,6 +146,9 @@ def _posterior(
     sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]
     if source.holders == "common" and evidence.holders > 1:
         sentences.append(ALIKE)
+    if frame is not None:
+        holders = [contribution.holder for contribution in contributions]
+        sentences += of_aside(outcome, kept.study.columns, holders)
     return Posterior(
         study=study,
         method=method.name,
