@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -182,13 +183,20 @@ def _never_wider(forecasts: list[Forecast]) -> list[Forecast]:
     Where noise hides most of the rows intervals are those of what is usual, and may be narrower
     than those of what is then learnt. That is no reason to spend less.
     """
-    least: dict[str, Array] = {}
-    given = {}
-    for each in sorted(forecasts, key=lambda forecast: -forecast.epsilon):
-        for name in ("widths", "scaled_widths", "narrow", "wide"):
-            least[name] = np.maximum(getattr(each, name), least.get(name, 0.0))
-        given[each.epsilon] = replace(each, **least)
+    falling = sorted(forecasts, key=lambda forecast: -forecast.epsilon)
+    given = {each.epsilon: each for each in accumulate(falling, _as_wide)}
     return [given[each.epsilon] for each in forecasts]
+
+
+def _as_wide(larger: Forecast, forecast: Forecast) -> Forecast:
+    """A forecast with intervals no narrower than those of a larger budget."""
+    return replace(
+        forecast,
+        widths=np.maximum(forecast.widths, larger.widths),
+        scaled_widths=np.maximum(forecast.scaled_widths, larger.scaled_widths),
+        narrow=np.maximum(forecast.narrow, larger.narrow),
+        wide=np.maximum(forecast.wide, larger.wide),
+    )
 
 
 def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Forecast:
@@ -313,7 +321,8 @@ def _values(feature: Feature, guess: Guess, normal: Array) -> Array:
     fill = guess.filled(feature)
     long = np.expm1(TAIL * normal) / TAIL
     spread = (long - long.mean()) / long.std() * fill / math.sqrt(3)
-    values: Array = np.clip(middle + half * (spread - ASIDE * (1 - fill)), *feature.range)
+    low, high = feature.range or (-math.inf, math.inf)
+    values: Array = np.clip(middle + half * (spread - ASIDE * (1 - fill)), low, high)
     return values
 
 
