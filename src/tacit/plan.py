@@ -5,9 +5,8 @@ public ranges, nearer to one end and with a long tail to the other, or all of th
 intervals; neighbours overlap; and the response has the guessed R². Their statistics go through the
 real encoder and the default method, with the noise that each ε would bring and without any. It is a
 forecast: features that fill less of their ranges, or are nearly collinear, give wider intervals.
-Where nothing is said of how much they fill, a band is given beside it. Of several visits the whole
-talk is imagined: every question is made of the answers before it, which hold the expected sums and
-state the noise.
+Where nothing is said of how much they fill, a band is given. Of several visits the whole talk is
+imagined: every question is made of the answers before it, which hold expected sums and the noise.
 """
 
 import math
