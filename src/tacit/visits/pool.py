@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
+from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, shown, whole_sd
 
 Array = NDArray[np.float64]
 
@@ -125,6 +125,7 @@ class Shape:
     residual: float  # sd of residuals from the last offset, as if none was cut
     laws: tuple[Law, ...]  # of residuals at every visit
     level: float  # what rows kept of their squared length
+    known: "Known"  # X'X per row of rows that are not shrunk, as it was seen
 
 
 def shape_of(
@@ -157,6 +158,7 @@ def shape_of(
         residual=math.sqrt(told_of * seen + (1 - told_of) * residual**2),
         laws=laws,
         level=level,
+        known=told,
     )
 
 
@@ -180,6 +182,7 @@ class Straight:
     shift: float
     square: float  # mean square of shrunk residuals, as if none was cut
     rate: float
+    shown: float  # how much of a change of their mean square cut residuals show
     bend: float  # what was added to the intercept's moment
 
 
@@ -200,6 +203,7 @@ def _straight(pool: Pool, law: Law, level: float) -> Straight:
         shift=law.shift,
         square=own * (law.sd**2 + law.shift**2),
         rate=cut.rate,
+        shown=shown(law.sd, pool.bound),
         bend=added,
     )
 
@@ -293,7 +297,7 @@ def _square(
         size = float(shift @ shift)
         along = float(shift @ (gram @ shift - 2 * pool.moment / rate))
         sums.append(pool.rows * each.square + along)
-        noise = (pool.square_sd / rate**2) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
+        noise = (pool.square_sd / each.shown) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
         precisions.append(1 / noise)
     total = math.fsum(precisions)
     square = float(np.dot(precisions, sums)) / total / straight[-1].pool.rows
