@@ -19,8 +19,6 @@ MOST_MEAN = 0.95
 """Share of B up to which a mean is read."""
 LEAST_RATE = 0.4
 """Smallest rate of residuals about 0: a step that takes too small a one overshoots."""
-LEAST_SHOWN = 1e-4
-"""Smallest share of a change of variance that shows."""
 LEAST_SHIFTED = 0.1
 LEAST_SD = 0.1
 """Smallest sd of residuals over their bound."""
@@ -46,16 +44,6 @@ def cut_of(sd: float, bound: float, shift: float = 0.0) -> Cut:
     centred = 2 * _level(bound / sd) - 1
     rate = inside * max(1.0, LEAST_RATE / centred)
     return Cut(rate=max(rate, LEAST_SHIFTED), mean=mean, square=square)
-
-
-def shown(sd: float, bound: float) -> float:
-    """How much of a change of the variance of residuals about 0 shows in their cut mean square.
-
-    With a = B/σ that is Φ(a) − Φ(−a) − 2aφ(a): far less than κ² where much is cut.
-    """
-    ratio = bound / sd
-    inside = _level(ratio) - _level(-ratio)
-    return max(inside - 2 * ratio * _height(ratio), LEAST_SHOWN)
 
 
 def whole_sd(square: float, bound: float, shift: float = 0.0) -> float:

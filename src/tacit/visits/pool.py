@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.statistics import Answer
-from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, shown, whole_sd
+from tacit.visits.cut import LEAST_SD, Law, cut_of, law_of, whole_sd
 
 Array = NDArray[np.float64]
 
@@ -182,7 +182,6 @@ class Straight:
     shift: float
     square: float  # mean square of shrunk residuals, as if none was cut
     rate: float
-    shown: float  # how much of a change of their mean square cut residuals show
     bend: float  # what was added to the intercept's moment
 
 
@@ -203,7 +202,6 @@ def _straight(pool: Pool, law: Law, level: float) -> Straight:
         shift=law.shift,
         square=own * (law.sd**2 + law.shift**2),
         rate=cut.rate,
-        shown=shown(law.sd, pool.bound),
         bend=added,
     )
 
@@ -297,7 +295,7 @@ def _square(
         size = float(shift @ shift)
         along = float(shift @ (gram @ shift - 2 * pool.moment / rate))
         sums.append(pool.rows * each.square + along)
-        noise = (pool.square_sd / each.shown) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
+        noise = (pool.square_sd / rate**2) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
         precisions.append(1 / noise)
     total = math.fsum(precisions)
     square = float(np.dot(precisions, sums)) / total / straight[-1].pool.rows
