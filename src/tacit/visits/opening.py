@@ -19,12 +19,12 @@ from tacit.study import Study
 from tacit.study.visits import has_places, placed
 from tacit.visits.cut import cut_of
 from tacit.visits.estimate import (
-    LEAST_RESIDUAL,
     UNEXPLAINED,
     Expected,
     FirstAnswer,
     Stretch,
     first_answer,
+    least_residual,
     stretch_of,
     update,
     whole_stretch_of,
@@ -145,7 +145,8 @@ def step_of(opening: Opening, talks: Talks) -> Step:
     shape = shape_of(pools, apart, seen, residual=expected, intercept=opening.intercept)
     visits = joined(pools, apart, shape)
     mean = inverse @ (opening.theta - starts[-1])
-    left = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
+    least = least_residual(shape.residual, pools[-1].bound)
+    left = max(shape.residual, least * opening.answer.response)
     residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
     prior = opening.stretch.covariance
     theta, covariance = update(visits.shaped(shape), prior, mean, residual)
