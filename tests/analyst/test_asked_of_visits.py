@@ -20,6 +20,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit, refit
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.effects import effects
+from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.prior import Prior
 from tacit.analyst.visited import Frame
@@ -241,10 +242,41 @@ def test_r_squared_of_visits_holds_its_truth_under_noise() -> None:
     assert sum(each is not None and each.low <= truth <= each.high for each in told) >= 8
 
 
+@pytest.mark.parametrize(("level", "expected"), [(0.8, 1.0 / 0.8), (1.02, 1.0)])
+def test_what_a_bound_cuts_is_not_taken_for_what_shrinking_left(
+    level: float, expected: float
+) -> None:
+    """X'X of visits is κ times that of rows: its first entry, over n, is κ times their level."""
+    _, _, evidence = framed(1)
+    assert evidence.frame is not None
+    frame = replace(evidence.frame, rate=0.9, whole=1.1)
+    shrunk = 0.02
+    told = Mixture(
+        weights=np.ones(1),
+        locations=np.zeros((1, 5)),
+        covariances=np.eye(5)[None],
+        noise_variances=np.array([shrunk / (0.9 * level)]),
+        unshrunk=1 / (0.9 * level),
+    )
+    moved = frame.outcome(told)
+    assert isinstance(moved, Mixture)
+    assert moved.residual_variance() == pytest.approx(1.1 * shrunk * expected)
+    assert moved.unshrunk == pytest.approx(1.1 * expected)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("holders", [1, 4])
-def test_r_squared_and_standardised_slopes_of_visits_cover(holders: int) -> None:
-    """150 runs: R² outside 82 to 97 % once in 1,000 times where it covers 90 %."""
+def test_r_squared_and_standardised_slopes_of_visits_cover(
+    holders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """150 runs: R² outside 82 to 97 % once in 1,000 times where it covers 90 %.
+
+    What intervals are widened by for relations that bend (`tacit.analyst.misfit`) is left aside:
+    these do not, and have ranges so wide that all would be held.
+    """
+    monkeypatch.setattr(
+        "tacit.analyst.visited.misfit_of", lambda study, *_: np.zeros((study.d, study.d))
+    )
     x = 0.15 * MIX.T @ (0.15 * MIX)
     signal = SLOPES @ x @ SLOPES
     variance = signal + 0.15**2

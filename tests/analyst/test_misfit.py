@@ -20,7 +20,9 @@ from tacit.analyst.misfit import (
     columns_of,
     lost_square,
     misfit_of,
+    shares_of,
     taken,
+    times_levels,
 )
 from tacit.release.question import Question
 from tacit.simulation import simulate
@@ -180,3 +182,31 @@ def test_uneven_residuals_raise_the_error_of_rows_by_a_fifth(asked):
     more = misfit_of(agreed, places, question, replace(told, rows=2 * told.rows))
     error = told.residual**2 / told.rows * np.linalg.inv(told.sure)
     np.testing.assert_allclose(misfit - more, 0.2 * error / 2, rtol=1e-6)
+
+
+def test_a_number_times_levels_lies_far_out_where_the_number_does(asked):
+    """The product has no place of its own: without its number's share it would be in much doubt."""
+    stated = {"name": "stated", "range": [-10.0, 10.0], "typical": [-0.35, 0.35]}
+    group = {"name": "group", "levels": ["a", "b", "c"]}
+    terms = [["group", "stated"], ["stated"], ["group"], ["even"], ["even", "stated"]]
+    agreed = study(
+        [stated, group, EVEN], visits=2, terms=[{"product": product} for product in terms]
+    )
+    rng = np.random.default_rng(1)
+    table = {
+        "stated": 0.2 * rng.normal(size=ROWS),
+        "group": rng.choice(["a", "b", "c"], ROWS),
+        "even": 0.2 * rng.normal(size=ROWS),
+        "y": 0.1 * rng.normal(size=ROWS),
+    }
+    places, question, told, _ = asked(agreed, table)
+    assert times_levels(agreed) == {1: 3, 2: 3}
+    shares = shares_of(agreed, places, question, told)
+    assert shares[1] == shares[2] == shares[3]
+    assert shares[7] > 10 * shares[3]  # of two numbers nothing is told
+
+
+def test_a_number_times_levels_alone_is_a_column_like_any_other():
+    product = {"product": ["group", "even"]}
+    group = {"name": "group", "levels": ["a", "b"]}
+    assert times_levels(study([EVEN, group], terms=[product])) == {}

@@ -4,8 +4,9 @@ Where the relation is straight both are one. Else rows that are shrunk, and resi
 tell of another line, and no noise says how far. But what shrinking takes away is told, column by
 column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
 between the two belongs to rows that count for less. On public tables a slope is off by up to about
-`LOST`·ℓσ, in units of its error from one row. A bound takes a long tail off residuals, and thereby
-moves the intercept.
+`LOST`·ℓσ, in units of its error from one row. The product of a number and levels lies far out only
+where the number does, and has its ℓ. A bound takes a long tail off residuals, and thereby moves the
+intercept.
 """
 
 import math
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from tacit.release.places import Places
 from tacit.release.question import Question
 from tacit.study import Study
-from tacit.study.terms import Product
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
 
@@ -77,6 +77,20 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
     errors = told.map @ np.linalg.inv(told.gram) @ told.map.T  # of slopes, from one row
+    for place, share in shares_of(study, places, question, told).items():
+        moved = errors[place]  # what least squares makes of an error in X'r of the column
+        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
+    uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
+    misfit: Array = inverse @ covariance @ inverse.T + uneven
+    return misfit
+
+
+def shares_of(
+    study: Study, places: Sequence[Places], question: Question, told: Told
+) -> dict[int, float]:
+    """E[ℓ²] of every column of numbers, by its place."""
+    inverse = np.linalg.inv(told.map)
+    shares = {}
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -84,12 +98,27 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
             along[0] = -column.middle
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
-        share = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
-        moved = errors[column.place]  # what least squares makes of an error in X'r of the column
-        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[column.place]
-    uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
-    misfit: Array = inverse @ covariance @ inverse.T + uneven
-    return misfit
+        shares[column.place] = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
+    return shares | {place: shares[number] for place, number in times_levels(study).items()}
+
+
+def times_levels(study: Study) -> dict[int, int]:
+    """Columns that are a number times levels, and that number's own column."""
+    own: dict[str, int] = {}
+    times: list[tuple[int, str]] = []
+    first = int(study.intercept)
+    for product in study.products:
+        numbers = [part for part in product.parts if part.feature.range is not None]
+        columns = range(first, first + product.width)
+        first += product.width
+        if len(numbers) != 1 or not numbers[0].is_plain:
+            continue
+        name = numbers[0].feature.name
+        if len(product.parts) == 1:
+            own[name] = columns[0]
+        else:
+            times += [(place, name) for place in columns]
+    return {place: own[name] for place, name in times if name in own}
 
 
 def taken(bound: float) -> float:
@@ -140,7 +169,7 @@ def columns_of(
             usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
             if spread is not None and k in asked:
                 yield _asked(study, spread, asked.index(k), k, usual)
-            elif _is_typical(product):
+            elif product.is_typical:  # which it is taken to fill evenly
                 stated = STATED * math.hypot(near, beyond)
                 yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
             else:
@@ -159,9 +188,3 @@ def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Co
         error=float(spread.errors[place]),
         usual=usual,
     )
-
-
-def _is_typical(product: Product) -> bool:
-    """Whether a column has a typical interval stated, which it is then taken to fill evenly."""
-    first, *others = product.parts
-    return not others and first.is_plain and first.feature.typical is not None

@@ -67,11 +67,11 @@ class Frame:
     def between(self, spread: Array, evidence: Evidence) -> Array:
         """Covariance that holders' differences give an answer of all rows, in mapped columns.
 
-        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
-        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
+        Coefficients differ with this covariance, (d, d), in the study's columns. Least squares of
+        all rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
         """
         inverse = np.linalg.inv(self.map)
-        differences = (inverse * spread) @ inverse.T
+        differences = inverse @ spread @ inverse.T
         rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
         own = self._own_grams(evidence, rows)
         total = np.linalg.inv(rows.sum() * self.gram)
@@ -153,7 +153,11 @@ class Frame:
         return doubt
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """What is known of b as what is known of θ."""
+        """What is known of b as what is known of θ.
+
+        X'X of mapped columns is κ times that of rows, so that n over its first entry, by which a
+        method raises the residual variance of shrunk rows (N10), is 1/κ too large.
+        """
         if isinstance(outcome, Draws):
             return replace(
                 outcome,
@@ -168,12 +172,13 @@ class Frame:
                 scale=scale,
                 noise_variance=self.whole * outcome.noise_variance,
             )
+        unshrunk = self.whole * max(self.rate * outcome.unshrunk, 1.0)
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
             covariances=self._widened(outcome.covariances),
-            noise_variances=self.whole * outcome.noise_variances,
-            unshrunk=self.whole * outcome.unshrunk,
+            noise_variances=unshrunk / outcome.unshrunk * outcome.noise_variances,
+            unshrunk=unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
         )
 

@@ -34,6 +34,8 @@ SHOWN = 10
 """Models that a table shows."""
 HARDLY = 3.0
 """Odds below which releases hardly tell."""
+MOST_ODDS = 1e6
+"""Odds from which on it no longer matters how large they are."""
 WORDS = (
     "A coefficient outside a model is zero there. Beforehand all slopes together are expected to "
     "explain 0.1, 0.3, 1 or 3 times the response's variance, equally likely, each column its part."
@@ -238,5 +240,6 @@ def _answer(models: Models, probability: Array) -> str:
     odds = needed / max(1 - needed, 1e-12)
     way = "for" if odds >= 1 else "against"
     size = max(odds, 1 / max(odds, 1e-12))
-    said = "hardly tell" if size < HARDLY else f"speak {way} it {min(size, 1e6):,.0f} to 1"
+    by = f"more than {MOST_ODDS:,.0f}" if size > MOST_ODDS else f"{size:,.0f}"
+    said = "hardly tell" if size < HARDLY else f"speak {way} it {by} to 1"
     return f"{names}: needed with probability {needed:.3f} (0.5 beforehand); the releases {said}."

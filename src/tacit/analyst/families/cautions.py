@@ -41,8 +41,8 @@ STRONG_EFFECTS = (
 )
 SHAPE = (
     "What is said of {names} rests on the shape that was taken of features which lie near one end "
-    "of their ranges: were they normal, it would be {moved:.0f} % off. A function of such a "
-    "feature in the study, as log(x), would rest on less."
+    "of their ranges, or fill them: were they normal, it would be {moved:.0f} % off. Of one near "
+    "an end a function in the study, as log(x), would rest on less."
 )
 ROUGH_LINE = (
     "The releases tell the {scale} of a usual row to within {spread:.1f} only: intervals are rough."

@@ -1,5 +1,6 @@
 """Odds ratios and rate ratios: what one more unit of a column multiplies odds or rates by."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from tacit.study.study import INTERCEPT
 
 MOST = 700.0
 """Largest logarithm whose exponential is a number."""
+FEWEST_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,23 @@ class Ratio:
     ratio: float
     low: float
     high: float
+
+    def written(self) -> tuple[str, str, str]:
+        """The ratio and its interval: two digits of its width, four of its own at least.
+
+        Of a column with a wide range one unit goes with a ratio near 1: 1.0402, from 1.0370 on.
+        """
+        width = self.high - self.low
+        digits = FEWEST_DIGITS
+        if 0 < width < self.high < math.inf:
+            digits = max(digits, 2 + _place(self.high) - _place(width))
+        ratio, low, high = (f"{value:.{digits}g}" for value in (self.ratio, self.low, self.high))
+        return ratio, low, high
+
+
+def _place(value: float) -> int:
+    """Place of a number's first digit."""
+    return math.floor(math.log10(value))
 
 
 @dataclass(frozen=True)
@@ -34,11 +53,7 @@ class Ratios:
     def __str__(self) -> str:
         tail = 100 * (1 - self.probability) / 2
         heads = [self.word, "ratio", f"{tail:g}%", f"{100 - tail:g}%"]
-        lines = [
-            [row.name, *(f"{value:.4g}" for value in (row.ratio, row.low, row.high))]
-            for row in self.rows
-        ]
-        return text_table([heads, *lines])
+        return text_table([heads, *([row.name, *row.written()] for row in self.rows)])
 
     def to_list(self) -> list[dict[str, Any]]:
         """Plain values, for JSON."""

@@ -28,13 +28,18 @@ def multiplied(subject: Subject, estimate: charts.Estimate, factor: float = 1.0)
     )
     return html(
         "<b>$times times</b> the $ratio of <b>$response</b> ($interval $low to $high)",
-        times=number(mean),
+        times=_near_one(mean, high - low),
         ratio=ratio_of(subject) or "",
         response=subject.posterior.asked.response.name,
         interval=subject.interval,
-        low=number(low),
-        high=number(high),
+        low=_near_one(low, high - low),
+        high=_near_one(high, high - low),
     )
+
+
+def _near_one(ratio: float, width: float) -> str:
+    """A ratio by two digits of its interval's width, three of its own at least."""
+    return number(ratio, min(width, ratio / 10))
 
 
 def expected(subject: Subject) -> str:
@@ -50,10 +55,12 @@ def ratios(subject: Subject) -> list[Html]:
     told = ratios_of(subject.posterior, subject.probability)
     if told is None:
         return []
-    rows = [
-        (breakable(row.name), number(row.ratio), f"{number(row.low)} to {number(row.high)}")
-        for row in told.rows
-    ]
+    rows = []
+    for row in told.rows:
+        ratio, low, high = (
+            _near_one(value, row.high - row.low) for value in (row.ratio, row.low, row.high)
+        )
+        rows.append((breakable(row.name), ratio, f"{low} to {high}"))
     word = TIMES[told.word]
     reading = paragraph(
         "A ratio above 1 means higher $word, below 1 lower: 1.1 is 10 % more for one more unit of "
