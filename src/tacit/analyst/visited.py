@@ -25,7 +25,8 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import Opening, check_questions, opening_of
+from tacit.visits.ask import check_questions
+from tacit.visits.opening import Opening, first_opening, opening_of
 from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -244,18 +245,22 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     given = [release for release in releases if isinstance(release, Release)]
     talks = [release.answers for release in given]
     check_questions(talks)
-    opening = opening_of(study, given)
     latest = max(len(talk) for talk in talks)
     if latest == 1:
         raise ReleaseError(
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    whole_talk = next(talk for talk in talks if len(talk) == latest)
+    opening, before = opening_of(study, given, correction=latest - 1)
+    talks = [talk[before:] for talk in talks if len(talk) > before]
+    whole_talk = next(talk for talk in talks if len(talk) == latest - before)
     last = whole_talk[-1].question
     start = last.start
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
+    first = first_opening(study, given)
+    scatter = _scatter(first, [release.answers[0] for release in given])
+    across = inverse @ first.map
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
     known = opening.answer.seen.mapped(whole)
@@ -274,7 +279,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        covariance=turn @ (opening.stretch.covariance + _scatter(opening, talks)) @ turn.T,
+        covariance=turn @ opening.stretch.covariance @ turn.T + across @ scatter @ across.T,
         shared=shared,
         later=later,
         gram=rate * shape.gram,
@@ -323,14 +328,14 @@ def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Questi
     )
 
 
-def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:
     """Variance of the first answer by what holders differ in, along its axes.
 
     The first answer is that of all holders' rows together: where one lies elsewhere it is no
     narrow prior of what holders have in common. Scatter that noise and few rows explain counts for
     nothing.
     """
-    pools = [Pool.of(talk[0]) for talk in talks]
+    pools = [Pool.of(answer) for answer in answers]
     none = np.zeros((len(opening.theta), len(opening.theta)))
     if len(pools) < FEWEST:
         return none
