@@ -23,6 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments.model.data import DataError
 from experiments.run.parts import Part, PartError, columns_of, joined, part_of
 from experiments.run.progress import steps
@@ -158,7 +160,16 @@ def run_simulated(options: argparse.Namespace, settings: SimulatedSettings) -> R
     parts = simulated_parts(options, settings, settings.columns)
     measured = options.out / "parts" / name / "times.json"
     times = json.loads(measured.read_text(encoding="utf-8")) if measured.exists() else None
-    return simulated(stored(options, name, parts), settings, times)
+    return simulated(stored(options, name, parts), settings, times, covered_columns(parts))
+
+
+def covered_columns(parts: Sequence[Part]) -> Columns | None:
+    """Columns of the parts that tell coverage, with it; none where no part does."""
+    telling = [part for part in parts if "covered" in part]
+    if not telling:
+        return None
+    covered = np.concatenate([part["covered"] for part in telling])
+    return columns_of(joined(telling)) | {"covered": covered}
 
 
 def run_mmd(options: argparse.Namespace, settings: MmdSettings) -> Report:

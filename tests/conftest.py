@@ -4,10 +4,20 @@ import sys
 
 import pytest
 from house import ROWS
+from hypothesis import HealthCheck, settings
 
 from tacit.cli import main
 from tacit.demo.hospitals import STUDY
 from tacit.privacy.gaussian import mu_of
+
+# The same examples in every run, however slow the machine: what fails, fails for everybody.
+settings.register_profile(
+    "same in every run",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("same in every run")
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.collection import collect
+from experiments.model.priors import SIGMA
+from tacit.analyst.collection import Collection, collect
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.prior_file import prior_from_table
 from tacit.rows.table import table_of
 from tacit.simulation import simulate, simulate_visits
 from tacit.study import Study
@@ -43,13 +45,32 @@ def default_study(x: Array, response: float, holders: int, epsilon: float, delta
     )
 
 
-def posterior_of(
+def collected(
     study: Study, x: Array, y: Array, holders: int, rng: np.random.Generator
-) -> Posterior:
-    """By the default method, from simulated releases of consecutive blocks of rows."""
+) -> Collection:
+    """Simulated releases of consecutive blocks of rows."""
     parts = np.array_split(np.column_stack([x, y]), holders)
     tables = [table_of(part, study) for part in parts]
     if study.visit_count > 1 and holders > 1:
-        return fit(collect(simulate_visits(study, tables, rng), allow_simulated=True))
+        return collect(simulate_visits(study, tables, rng), allow_simulated=True)
     releases = [simulate(study, table, rng, holder=f"h{k}") for k, table in enumerate(tables)]
-    return fit(collect(releases, allow_simulated=True))
+    return collect(releases, allow_simulated=True)
+
+
+def posterior_of(
+    study: Study, x: Array, y: Array, holders: int, rng: np.random.Generator
+) -> Posterior:
+    """By the default method."""
+    return fit(collected(study, x, y, holders, rng))
+
+
+def informed(collection: Collection) -> Posterior:
+    """With what the paper's methods take for known: θ ~ N(0, 0.0263 I), and holders that are alike.
+
+    θ is in the units of the data there. Their prior of σ² is left out: its mean is 0.0263 as well,
+    where the data have 1.
+    """
+    names = [feature.name for feature in collection.study.features]
+    table = {"units": "user", "coefficient_sd": dict.fromkeys(names, math.sqrt(SIGMA))}
+    prior = prior_from_table(table, collection.study)
+    return fit(collection, prior=prior, holders="common")

@@ -21,13 +21,18 @@ from experiments.run.closed import (
     fixed_s_fast_of,
     non_private_of,
 )
-from experiments.run.ours import default_study, posterior_of
+from experiments.run.ours import collected, default_study, informed
 from experiments.run.parts import Part, joined, record
 from experiments.run.simulated import Cell, cells_of, data_of, labels
 from experiments.settings import SimulatedSettings as Settings
+from tacit.analyst.fit import fit
+from tacit.analyst.posterior.posterior import Posterior
 
 Array = NDArray[np.float64]
 OWN = "noise-aware"
+INFORMED = "noise-aware, paper's prior"
+LEVEL = 0.9
+"""Of the intervals whose coverage is counted."""
 MANY = 2000
 """Draws of the non-private posterior, as many as the published code takes."""
 
@@ -38,6 +43,14 @@ class Law(NamedTuple):
     mean: Array
     covariance: Array | None = None
     draws: Array | None = None  # (KEPT, d)
+    covered: float = np.nan  # share of coefficients that their 90 % intervals hold
+
+
+class Own(NamedTuple):
+    """The default method on one release."""
+
+    default: Law
+    informed: Law
 
 
 def noise_of(settings: Settings, statistics: Statistics, run: int) -> Standard:
@@ -68,13 +81,23 @@ def closed_part(d: int, settings: Settings) -> Part:
 
 
 def own_part(d: int, holders: int, settings: Settings) -> Part:
-    """Errors and draws of the package's default at one d and J.
+    """Errors, draws and coverage of the package's default at one d and J.
 
-    Fits of a tenth of a second each, so a part of its own.
+    With its own prior and with the paper's; fits of a tenth of a second each, so a part of its own.
+    `covered` goes with the columns, row by row.
     """
-    cells, laws = own_cells(settings), list(own(d, holders, settings))
-    part = record(labels(OWN, d, holders, cells) | scores(cells, laws, data_of(settings, d)[0]))
-    return part | {"draws": np.array([law.draws for law in laws])}
+    cells = own_cells(settings)
+    truths = data_of(settings, d)[0]
+    fits = list(own(d, holders, settings))
+    kinds = {OWN: [each.default for each in fits], INFORMED: [each.informed for each in fits]}
+    parts = [
+        record(labels(method, d, holders, cells) | scores(cells, laws, truths))
+        for method, laws in kinds.items()
+    ]
+    return joined(parts) | {
+        "draws": np.array([law.draws for law in kinds[OWN]]),
+        "covered": np.array([law.covered for laws in kinds.values() for law in laws]),
+    }
 
 
 def own_path(out: Path, d: int, holders: int) -> Path:
@@ -156,22 +179,32 @@ def bare(statistics: list[Statistics], truths: list[Truth], settings: Settings) 
         )
 
 
-def own(d: int, holders: int, settings: Settings) -> Iterator[Law]:
+def own(d: int, holders: int, settings: Settings) -> Iterator[Own]:
     """The default release and method, cell by cell in the order of `own_cells`."""
-    found: dict[tuple[float, int], Law] = {}
+    fits: dict[tuple[float, int], Own] = {}
     for run in range(settings.runs):
         which = 0 if settings.one_data_set else run
-        x, y, _ = simulated_rows(settings.seed, d, which, settings.rows)
+        x, y, truth = simulated_rows(settings.seed, d, which, settings.rows)
         for epsilon in settings.epsilons:
             largest = float(np.abs(y).max())
             study = default_study(x, largest, holders, epsilon, 1 / settings.rows)
             rng = np.random.default_rng([settings.seed, d, run, holders, 2])
-            posterior = posterior_of(study, x, y, holders, rng)
-            draws = posterior.sample(KEPT, rng)[
-                :, -d:
-            ]  # an implied intercept, where there is one, comes first
-            found[epsilon, run] = Law(
-                posterior.mean()[-d:], posterior.covariance()[-d:, -d:], draws
+            collection = collected(study, x, y, holders, rng)
+            fits[epsilon, run] = Own(
+                default=law_of(fit(collection), truth, rng),
+                informed=law_of(informed(collection), truth, rng),
             )
     for cell in own_cells(settings):
-        yield found[cell.epsilon, cell.run]
+        yield fits[cell.epsilon, cell.run]
+
+
+def law_of(posterior: Posterior, truth: Truth, rng: np.random.Generator) -> Law:
+    """What is scored of a posterior; an implied intercept, where there is one, comes first."""
+    d = len(truth.theta)
+    low, high = posterior.interval(LEVEL)[-d:].T
+    return Law(
+        mean=posterior.mean()[-d:],
+        covariance=posterior.covariance()[-d:, -d:],
+        draws=posterior.sample(KEPT, rng)[:, -d:],
+        covered=float(np.mean((low <= truth.theta) & (truth.theta <= high))),
+    )

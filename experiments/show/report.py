@@ -12,6 +12,7 @@ from experiments.show.tables import Table
 
 Columns = Mapping[str, Any]
 OURS = "noise-aware"
+INFORMED = "noise-aware, paper's prior"
 PUBLISHED = {
     "normal-x": "normal-x-published",
     "bernstein-sheldon": "bernstein-sheldon-published",

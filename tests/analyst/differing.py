@@ -7,8 +7,8 @@ from tacit.analyst.methods.noise_aware.spreads import DEGREES, MOST, SCALE
 
 
 def draw_spreads(rng: np.random.Generator, d: int) -> np.ndarray:
-    """τ from its prior: 0 with probability 1 − π, π of density 2(1 − π), else half-Student."""
-    share = rng.beta(1.0, 2.0)
+    """τ from its prior: 0 with probability 1 − π, π of density 4(1 − π)³, else half-Student."""
+    share = rng.beta(1.0, 4.0)
     tau = np.minimum(SCALE * np.abs(rng.standard_t(DEGREES, size=d)), MOST)
     return np.where(rng.uniform(size=d) < share, tau, 0.0)
 
@@ -21,15 +21,24 @@ def simulated(
     rows: int | np.ndarray,
     noise: float,
     sigma: float = 0.25,
+    together: np.ndarray | None = None,
+    mixing: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Evidence]:
-    """θ, every θ_j and the evidence; an intercept and features of sd 0.5."""
+    """θ, every θ_j and the evidence; an intercept and features of sd 0.5.
+
+    `together` is the covariance of holders' differences beside τ², `mixing` turns features into
+    those that go with each other.
+    """
     d = len(tau)
     theta = 0.2 * rng.normal(size=d)
     own = theta + tau * rng.normal(size=(holders, d))
+    if together is not None:
+        own = own + rng.multivariate_normal(np.zeros(d), together, size=holders)
     counts = np.broadcast_to(rows, holders)
     parts = []
     for n, coefficients in zip(counts.tolist(), own, strict=True):
-        x = np.column_stack([np.ones(n), 0.5 * rng.normal(size=(n, d - 1))])
+        features = 0.5 * rng.normal(size=(n, d - 1))
+        x = np.column_stack([np.ones(n), features if mixing is None else features @ mixing.T])
         y = x @ coefficients + sigma * rng.normal(size=n)
         parts.append((x.T @ x, x.T @ y, y @ y))
     grams, moments, squares = (np.array(part) for part in zip(*parts, strict=True))

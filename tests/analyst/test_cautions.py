@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.analyst.cautions import of_aside
+from tacit.analyst.posterior.laws import Differing, Mixture
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.simulation import simulate
 
@@ -132,3 +134,28 @@ def test_what_the_last_offset_explains_is_not_too_little():
     posterior = fitted(study, rows | {"y": 1.2 * common + 0.15 * rng.normal(size=400)})
     assert posterior.explained().low > 0.5
     assert "too little" not in posterior.summary().caveat
+
+
+@pytest.mark.parametrize(
+    ("aside", "constant", "said"), [((2,), True, True), ((), True, False), ((2,), False, False)]
+)
+def test_what_rows_of_a_holder_left_out_do_not_tell_is_said(aside, constant, said):
+    differing = Differing(
+        spreads=np.zeros((1, 2)),
+        locations=np.zeros((4, 2)),
+        covariances=np.zeros((4, 2, 2)),
+        within=np.eye(2),
+        ratios=np.ones(4),
+        told=np.ones(2, dtype=bool),
+        constant=np.array([False, constant]),
+        outlying=aside,
+    )
+    outcome = Mixture(
+        weights=np.ones(1),
+        locations=np.zeros((1, 2)),
+        covariances=np.eye(2)[None],
+        noise_variances=np.ones(1),
+        differing=differing,
+    )
+    sentences = of_aside(outcome, ("(intercept)", "teaching"), ["a", "b", "c", "d"])
+    assert [("'c'" in text and "'teaching'" in text) for text in sentences] == [True] * said

@@ -227,8 +227,8 @@ def test_what_cannot_be_followed_gets_one_sentence(tmp_path, logs):
 
 
 def test_one_more_batch_costs_the_same_whatever_came_before():
-    """Compares medians of 100 additions each, early and late; a cost that grew with the past would
-    make the late ones 10 times slower.
+    """Compares the quickest of 100 additions each, early and late; a cost that grew with the past
+    would make the late ones 10 times slower.
     """
     template = next(entries(1))
     rng = np.random.default_rng(0)
@@ -243,7 +243,7 @@ def test_one_more_batch_costs_the_same_whatever_came_before():
         accumulator.add(entry)
         accumulator.summed()
         times.append(time.process_time() - begun)
-    assert np.median(times[1000:]) < 3 * np.median(times[10:110])
+    assert min(times[1000:]) < 3 * min(times[10:110])
 
 
 def _log_of(path, batches):

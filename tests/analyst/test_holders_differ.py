@@ -35,12 +35,13 @@ def fitted(evidence: Evidence, settings: Settings | None = None) -> Mixture:
 
 
 def test_without_a_word_of_the_releases_tau_has_its_prior():
-    """A flat likelihood: the product is the prior, weights are even, and τ = 0 in 2/3."""
+    """A flat likelihood: the product is the prior, weights are even, and τ = 0 in 4/5."""
     law = Law(first_net(2), np.zeros((2, 25)))
     cube = net.latin_hypercube(4000, 3)
     tau, ratios = law.draw(cube)
-    assert_allclose(law.shares, np.linspace(15, 1, 8) / 64, rtol=0.01)
-    assert_allclose((tau == 0).mean(axis=0), 2 / 3, atol=0.02)
+    middles = (np.arange(8) + 0.5) / 8
+    assert_allclose(law.shares, 0.5 * (1 - middles) ** 3, rtol=0.02)  # of density 4(1 − π)³
+    assert_allclose((tau == 0).mean(axis=0), 4 / 5, atol=0.02)
     weights = np.exp(ratios - ratios.max())
     assert weights.sum() ** 2 / np.sum(weights**2) > 0.99 * len(weights)
     median = SCALE * stats.t.ppf(0.75, DEGREES)
@@ -84,7 +85,8 @@ def levels(runs: int, *, plugged: bool) -> dict[str, np.ndarray]:
         found["θ"].append(level(mixture, theta))
         found["τ"].append(mixture.weights @ (spreads < tau) + ties)
         found["θ_j"].append(level(mixture.of_holder(0), own[0]))
-        found["new"].append(level(mixture.of_new_holder(), theta + tau * rng.normal(size=3)))
+        wide = replace(mixture, covariances=mixture.covariances + mixture.differing.between)
+        found["new"].append(level(wide, theta + tau * rng.normal(size=3)))
     return {name: np.array(values) for name, values in found.items()}
 
 

@@ -46,7 +46,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        found = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=120_000)
         yield found
         found.close()
 

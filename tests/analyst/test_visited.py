@@ -454,7 +454,7 @@ def test_what_holders_share_takes_the_first_answers_weight_away():
     frame = evidence.frame
     alike = np.linalg.eigvalsh(frame.doubt())
     assert_allclose(np.linalg.eigvalsh(frame.doubt(np.zeros((4, 4)))), alike)
-    between = frame.between(np.full(4, 0.1), evidence)
+    between = frame.between(0.1 * np.eye(4), evidence)
     told = np.diag(frame.map @ between @ frame.map.T)
     assert_allclose(told, 0.1 / 3, rtol=0.2)  # holders' rows are alike
     assert np.linalg.eigvalsh(frame.doubt(between))[-1] > 2 * alike[-1]
@@ -466,7 +466,7 @@ def test_noise_in_holders_own_rows_is_no_difference_between_them():
     rng = np.random.default_rng(0)
     releases = simulate_visits(agreed, [apart(rng, 30, 0.0) for _ in range(10)], rng)
     evidence = collect(releases, allow_simulated=True).evidence
-    between = evidence.frame.between(np.full(4, 0.1), evidence)
+    between = evidence.frame.between(0.1 * np.eye(4), evidence)
     told = np.diag(evidence.frame.map @ between @ evidence.frame.map.T)
     alike = 0.1 / 10  # what rows that are alike would give; noisy squares gave up to 13 times that
     assert np.all(told < 4 * alike)

@@ -13,6 +13,7 @@ import urllib.request
 
 import pytest
 
+PATIENCE_S = 120
 POLICY = """
 holder = "south"
 data = ["table.csv"]
@@ -58,7 +59,7 @@ def test_it_opens_for_who_has_the_key_and_leaves_no_table(house):
     assert "length-of-stay" in come_in(address)
     [folder] = house.glob("tacit-desk-*")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")
     assert "the desk is closed" in out
     assert not folder.exists()
@@ -69,12 +70,12 @@ def test_what_a_killed_desk_left_is_removed_by_the_next(house):
     [folder] = house.glob("tacit-desk-*")
     (folder / "rows.csv").write_text("1\n", encoding="utf-8")
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert folder.exists()
     process, _ = start(house)
     assert not folder.exists()
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert [*house.glob("tacit-desk-*")] == []
 
 
@@ -143,6 +144,6 @@ def test_the_browser_is_opened_unless_told_otherwise(tacit, monkeypatch):
     opened = queue.Queue()
     monkeypatch.setattr(command.webbrowser, "open", opened.put)
     assert tacit("desk")[0] == 0
-    assert opened.get(timeout=10) == "http://here"
+    assert opened.get(timeout=PATIENCE_S) == "http://here"
     assert tacit("desk", "--no-browser")[0] == 0
     assert opened.empty()

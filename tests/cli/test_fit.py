@@ -40,12 +40,20 @@ def house(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def posterior(house):
+    """The same folder, with a posterior."""
+    done = run("fit", "north.json", "--out", "p.parquet", folder=house)
+    assert done.returncode == 0, done.stderr
+    return house
+
+
 def test_fit_and_summary_tell_the_same(house):
-    fitted = run("fit", "north.json", "south.json", "--out", "p.parquet", "--json", folder=house)
-    shown = run("summary", "p.parquet", "--json", folder=house)
+    fitted = run("fit", "north.json", "south.json", "--out", "both.parquet", "--json", folder=house)
+    shown = run("summary", "both.parquet", "--json", folder=house)
     assert fitted.returncode == shown.returncode == 0, fitted.stderr + shown.stderr
     first, second = json.loads(fitted.stdout), json.loads(shown.stdout)
-    assert first.pop("posterior") == "p.parquet"
+    assert first.pop("posterior") == "both.parquet"
     assert first.pop("left_out") == first.pop("absent") == first.pop("unexpected") == []
     assert first == second
     assert [row["name"] for row in second["coefficients"]][:2] == ["(intercept)", "age"]
@@ -101,13 +109,15 @@ def test_a_sampler_reports_its_mixing(house):
     ],
     ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "",
 )
-def test_wrong_input_gets_one_sentence_and_exit_code_2(house, arguments, complaint):
-    run("fit", "north.json", "--out", "p.parquet", folder=house)
-    done = run(*arguments, folder=house)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (house / "x.parquet").exists()
+def test_wrong_input_gets_one_sentence_and_exit_code_2(
+    posterior, tacit, monkeypatch, arguments, complaint
+):
+    monkeypatch.chdir(posterior)
+    code, _, told = tacit(*arguments)
+    assert code == 2
+    assert complaint in told
+    assert len(told.strip().splitlines()) == 1
+    assert not (posterior / "x.parquet").exists()
 
 
 def test_plan_gives_a_table_and_a_picture(house):

@@ -202,7 +202,7 @@ def test_linear_algebra_keeps_to_one_core_unless_told_otherwise():
     script = (
         "import os, sys, tacit.cli\n"
         "assert 'numpy' not in sys.modules\n"
-        "tacit.cli.app = lambda: print(*map(os.environ.get, sys.argv[1:]))\n"
+        "tacit.cli._command = lambda: lambda: print(*map(os.environ.get, sys.argv[1:]))\n"
         "tacit.cli.main()\n"
     )
     environment = {name: said for name, said in os.environ.items() if name not in ONE_THREAD}

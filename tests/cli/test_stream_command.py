@@ -42,6 +42,8 @@ levels = ["female", "male"]
 """
 HEADER = "age,sex,days\n"
 SENTINEL = "73.15926535897931"
+PATIENCE_S = 300
+"""What a busy machine may take; nothing is asserted about speed."""
 
 
 def rows(count, age="50"):
@@ -96,7 +98,13 @@ def start(house):
 
 def run(house, command, text=""):
     return subprocess.run(
-        command, cwd=house, input=text, capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=house,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 
@@ -132,7 +140,7 @@ def test_a_batch_is_published_as_soon_as_it_is_full_while_the_pipe_is_open(house
     assert logged(house) == [(1, 20)]
     give(process, rows(25))
     until(process, "batch 2")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")
     assert "batch 3: rows 41 to 45 LOST" in out
     assert logged(house) == [(1, 20), (2, 20)]
@@ -148,7 +156,7 @@ def test_a_growing_file_is_followed_until_a_signal_and_taken_up_again(house, sta
         file.write(rows(20))
     until(process, "batch 2")
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")
     assert "5 rows wait in the file" in out
     done = run(house, stream_of("--idle", "0", "--publish-rest", "--json", source="admissions.csv"))
@@ -163,7 +171,7 @@ def test_a_killed_pipe_is_reported_and_the_stream_goes_on(house, start):
     until(process, "batch 1")
     until_taken(house, 33)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     done = run(house, stream_of(), HEADER + rows(20))
     assert done.returncode == 0, done.stderr
     assert "batch 2: rows 21 to 33 LOST" in done.stdout
@@ -173,10 +181,10 @@ def test_a_killed_pipe_is_reported_and_the_stream_goes_on(house, start):
 
 def until_taken(house, rows):
     """Wait until the ledger has noted so many rows."""
-    deadline, found = time.monotonic() + 60, 0
+    deadline, found = time.monotonic() + PATIENCE_S, 0
     while found < rows and time.monotonic() < deadline:
         time.sleep(0.05)
-        with closing(sqlite3.connect(house / "north.db", timeout=60)) as database:
+        with closing(sqlite3.connect(house / "north.db", timeout=PATIENCE_S)) as database:
             (found,) = database.execute("SELECT taken FROM stream").fetchone()
     assert found == rows
 
@@ -188,7 +196,7 @@ def test_a_killed_file_loses_nothing(house, start):
         process = start(stream_of(source="admissions.csv"))
         until(process, "guarantee:")
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait(timeout=PATIENCE_S)
     done = run(house, stream_of("--idle", "0", source="admissions.csv"))
     assert done.returncode == 0, done.stderr
     assert "LOST" not in done.stdout
@@ -254,7 +262,7 @@ def test_nothing_of_a_published_row_is_left_in_memory_or_on_disk(house, start):
         assert not any(
             content.count(needle) for name, needle in needles.items() if name != "known"
         ), path
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
 
 
 # Following.
@@ -272,7 +280,7 @@ def test_follow_prints_plain_text_to_a_pipe_and_the_same_as_fit(house, start):
     until(process, "3 batches of 1 stream, 60 rows, epsilon = 1")
     until(process, "residual sd")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")
     fitted = json.loads(
         run(house, [*COMMAND, "fit", "north.log", "--out", "fit.parquet", "--json"]).stdout
@@ -292,6 +300,7 @@ def test_an_end_that_is_asked_for_is_never_lost_and_a_second_breaks_off():
     script = (
         "import os, signal\n"
         "from tacit.cli.stopping import pause, stopping\n"
+        "before = signal.getsignal(signal.SIGINT)\n"  # who started us may ignore it
         "with stopping() as stopped:\n"
         "    pause(0.01, stopped)\n"
         "    assert not stopped()\n"
@@ -302,10 +311,14 @@ def test_an_end_that_is_asked_for_is_never_lost_and_a_second_breaks_off():
         "        os.kill(os.getpid(), signal.SIGTERM)\n"
         "    except KeyboardInterrupt:\n"
         "        print('broken off')\n"
-        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+        "assert signal.getsignal(signal.SIGINT) is before\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert (done.stdout, done.stderr) == ("broken off\n", "")
 
@@ -325,7 +338,7 @@ def test_follow_draws_a_table_on_a_terminal(house):
         start_new_session=True,
     )
     os.close(other)
-    shown, deadline = b"", time.monotonic() + 60
+    shown, deadline = b"", time.monotonic() + PATIENCE_S
     while b"Ctrl-C ends" not in shown.partition(b"sex[male]")[2] and time.monotonic() < deadline:
         shown += os.read(terminal, 2**16)
     child.send_signal(signal.SIGINT)
@@ -335,7 +348,7 @@ def test_follow_draws_a_table_on_a_terminal(house):
         except OSError:
             break
     os.close(terminal)
-    assert child.wait(60) == 0
+    assert child.wait(PATIENCE_S) == 0
     text = shown.decode()
     assert "2 batches of 1 stream, 40 rows, epsilon = 1" in text
     assert "●" in text
@@ -409,7 +422,7 @@ def test_the_worked_example_runs_and_prints_what_the_page_says(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import http.client
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode, urlsplit
@@ -15,7 +16,15 @@ from tacit.desk.serve import serve
 from tacit.desk.setting import Setting
 from tacit.holder.ledger import Ledger
 
-TIMEOUT_S = 20
+TIMEOUT_S = 120
+
+
+def comes_true(holds):
+    """Whether something holds before a busy machine would have done it."""
+    end = time.monotonic() + TIMEOUT_S
+    while not (value := holds()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return value
 
 
 def write_table(path, rows=300, seed=0):

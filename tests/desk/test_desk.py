@@ -16,7 +16,7 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
-from desks import Visitor, running, setting_in, write_table
+from desks import TIMEOUT_S, Visitor, comes_true, running, setting_in, write_table
 
 from tacit.demo.hospitals import STUDY
 from tacit.desk import errand as errand_module
@@ -170,7 +170,7 @@ def test_a_port_scan_learns_nothing(desk):
         b"SSH-2.0-scan\r\n",
         b"GET /?key=" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
     ):
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
             connection.sendall(said)
             connection.shutdown(socket.SHUT_WR)
             heard = b""
@@ -529,7 +529,7 @@ def test_the_dossier_is_the_command_lines(officer):
 
 def test_half_a_table_does_not_stay(officer, tmp_path):
     parts = urlsplit(officer.origin)
-    with socket.create_connection((parts.hostname, parts.port), timeout=5) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT_S) as connection:
         connection.sendall(
             (
                 f"PUT {officer.room}/uploads?name=half.csv HTTP/1.1\r\nHost: {parts.netloc}\r\n"
@@ -538,11 +538,7 @@ def test_half_a_table_does_not_stay(officer, tmp_path):
             ).encode()
         )
     assert officer.see("")[0] == 200
-    for _ in range(100):
-        if not [*tmp_path.glob(f"{PREFIX}*/*/half.csv")]:
-            break
-        threading.Event().wait(0.05)
-    assert not [*tmp_path.glob(f"{PREFIX}*/*/half.csv")]
+    assert comes_true(lambda: not [*tmp_path.glob(f"{PREFIX}*/*/half.csv")])
 
 
 def test_an_empty_table_is_refused(officer, tmp_path):
@@ -559,11 +555,7 @@ def test_closing_removes_what_was_handed_over(desk, patients, tmp_path):
     status, _, text = officer.ask("POST", f"{officer.room}/close", "")
     assert status == 200
     assert "closed" in text
-    for _ in range(200):
-        if not folder.exists():
-            break
-        threading.Event().wait(0.05)
-    assert not folder.exists()
+    assert comes_true(lambda: not folder.exists())
 
 
 def test_the_next_desk_removes_what_a_killed_one_left(tmp_path):

@@ -57,7 +57,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        chromium = playwright.chromium.launch(
+            executable_path=program, args=ARGUMENTS, timeout=120_000
+        )
         yield chromium
         chromium.close()
 
@@ -84,7 +86,7 @@ def visit(browser, house, monkeypatch):
         address = opened.__enter__()
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(120_000)
         page = context.new_page()
         page.on("request", lambda request: asked.append((request.url, address)))
         page.on("console", lambda message: complaints.append(message.text))

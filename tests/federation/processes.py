@@ -3,6 +3,7 @@
 All are ended at the end.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -48,7 +49,7 @@ def at_most(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-def until(holds, what, seconds=150.0):
+def until(holds, what, seconds=300.0):
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not (value := holds()):
@@ -63,10 +64,21 @@ def batched(names, size):
     return [names[start : start + size] for start in range(0, len(names), size)]
 
 
+PORTS = itertools.cycle(range(20_000 + 101 * os.getpid() % 11_000, 32_000))
+"""Below those that the system gives out by itself: nobody takes one before its server does."""
+
+
 def free_port():
+    return next(port for port in PORTS if _is_free(port))
+
+
+def _is_free(port):
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @dataclass
@@ -124,14 +136,14 @@ class Federation:
             process = self.running.pop(name)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(120)
 
     def stop(self, name):
         """End a process as a service manager would; a SuperNode then says that it leaves."""
         os.killpg(self.running[name].pid, signal.SIGTERM)
-        self.running.pop(name).wait(30)
+        self.running.pop(name).wait(120)
 
-    def run(self, *command, timeout=90):
+    def run(self, *command, timeout=300):
         return subprocess.run(
             [str(part) for part in command],
             env=self.environment,
@@ -195,7 +207,7 @@ class Federation:
                 command = (BIN / "flwr", "supernode", "register", key, "tacit", "--name", name)
                 self.start(f"register-{name}", *command, "--format", "json")
             for name in group:
-                ended = self.running.pop(f"register-{name}").wait(120)
+                ended = self.running.pop(f"register-{name}").wait(300)
                 answer = self.log(f"register-{name}")
                 assert ended == 0, answer
                 number = str(json.loads(answer[answer.index("{") :])["node-id"])

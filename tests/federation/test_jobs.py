@@ -15,6 +15,7 @@ from flwr.clientapp import ClientApp
 from sites import STUDY
 
 from tacit.errors import FederationError
+from tacit.federation.client import presence
 from tacit.federation.client.jobs import Jobs
 from tacit.federation.client.presence import Presence, is_present
 from tacit.federation.flower import identify
@@ -51,15 +52,15 @@ def test_who_takes_long_says_so_and_gives_the_answer_when_asked_again():
 
     def slowly():
         begun.append(1)
-        ready.wait(10)
+        ready.wait(120)
         return Answer("refused", Reason.TABLE)
 
     jobs = Jobs(app_of(slowly), patience=0.05)
     for _ in range(3):
         assert read_answer(jobs.reply(question(), CONTEXT).content).reason == Reason.WORKING
     ready.set()
-    time.sleep(0.2)
-    assert read_answer(jobs.reply(question(), CONTEXT).content).reason == Reason.TABLE
+    heard = (read_answer(jobs.reply(question(), CONTEXT).content).reason for _ in range(1000))
+    assert next(reason for reason in heard if reason != Reason.WORKING) == Reason.TABLE
     assert begun == [1], "the question is worked on once"
 
 
@@ -109,7 +110,8 @@ def test_every_line_of_a_log_is_one_object(monkeypatch):
     assert json.loads(line)["said"] == "two\nlines 3"
 
 
-def test_a_lock_is_seen_and_held_by_one(tmp_path):
+def test_a_lock_is_seen_and_held_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(presence, "LOOK", 0.05)
     secret = tmp_path / "secret"
     secret.write_bytes(b"x")
     first = Presence(secret)
@@ -129,7 +131,7 @@ class Stuck:
 
     def pull_messages(self, numbers):
         if "half" in numbers:
-            self.release.wait(10)
+            self.release.wait(120)
             return []
         if "broken" in numbers:
             raise ValueError
@@ -142,10 +144,13 @@ def test_a_message_that_is_half_sent_holds_up_no_other(monkeypatch):
     fetcher = Fetcher(grid)
     begun = time.monotonic()
     sent = {1: ["half"], 2: ["a", "b"], 3: ["broken"]}
-    came = {each.node: (each.messages, each.failed) for each in fetcher.fetched(sent)}
+    came = {}
+    while len(came) < 2 and time.monotonic() - begun < 60:  # at once, but on a busy machine
+        came |= {each.node: (each.messages, each.failed) for each in fetcher.fetched(sent)}
+        sent = {1: ["half"]}
     assert came == {2: (["a", "b"], False), 3: ([], True)}
     assert list(fetcher.fetched({1: ["half"]})) == []
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 100  # the half message holds for 120
     grid.release.set()
 
 

@@ -15,6 +15,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from processes import free_port
 from sites import STUDY
 
 from tacit.cli.federate import init
@@ -24,7 +25,7 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 pytestmark = pytest.mark.skipif(
     NGINX is None and "CI" not in os.environ, reason="nginx is not installed"
 )
-DEADLINE = 20.0
+DEADLINE = 120.0
 
 
 class SuperLink(BaseHTTPRequestHandler):
@@ -37,12 +38,6 @@ class SuperLink(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-def free_port():
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return place.getsockname()[1]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ app = ServerApp()
 def main(grid, context):
     nodes = list(grid.get_node_ids())
     messages = [Message(RecordDict({{"x": ConfigRecord({{}})}}), node, "query") for node in nodes]
-    replies = grid.send_and_receive(messages, timeout=40)
+    replies = grid.send_and_receive(messages, timeout=150)
     answers = [None if reply.has_error() else dict(reply.content["answer"]) for reply in replies]
     Path({answers!r}).write_text(json.dumps(answers))
 """
@@ -83,7 +83,7 @@ def approve_sum(made, folder, study, names):
 
 
 def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
-    with at_most(400), federation(tmp_path) as made:
+    with at_most(900), federation(tmp_path) as made:
         made.start_superlink(["north", "south"])
         for name in ("north", "south", "stranger"):
             made.add_site(name)
@@ -96,11 +96,11 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
         made.start_site("north")
         made.start_node("south")
         made.start_dying("south", "half_sent")  # a SuperNode would wait for ever for the rest
-        study = made.start_study(deadline=150.0, poll=2.0)
+        study = made.start_study(deadline=400.0, poll=2.0)
         until(lambda: made.running["south-site"].poll() is not None, "south dies")
         made.kill("south-site")
         made.start_executor("south")
-        code, said = made.ended(study)
+        code, said = made.ended(study, 500)
         assert code == 0, said
         assert "south: released" in said
         assert "started anew" in made.log("south-node")
@@ -115,7 +115,7 @@ def test_two_sites_a_stranger_and_a_bundle_with_code(tmp_path):
         marker = tmp_path / "executed"
         answers = tmp_path / "answers.json"
         write_evil_app(tmp_path, marker, answers)
-        made.finish(made.start_run("evil"))
+        made.finish(made.start_run("evil"), 300)
         assert [answer["state"] for answer in json.loads(answers.read_text())] == ["refused"] * 2
         assert not marker.exists()
 

@@ -25,21 +25,25 @@ LOST = (2, 4)
 
 
 class Outage(LocalGrid):
-    """Two nodes are gone when a round begins, with its question unheard, and perhaps come back."""
+    """Two nodes are gone when a round begins, with its question unheard, and perhaps come back.
 
-    def __init__(self, sites, round_, back_after=None):
+    They are back after so many seconds, or with the first message of which `back_with` holds.
+    """
+
+    def __init__(self, sites, round_, back_after=None, back_with=lambda _step: False):
         nodes = {k: Node(app, {"policy": str(path)}) for k, path in enumerate(sites.values(), 1)}
         super().__init__(nodes)
         self._round = round_
         self._back_after = back_after
+        self._back_with = back_with
+        self._is_back = False
         self._begun = None
         self.asked = set()
 
     def _is_gone(self, node):
-        if node not in LOST or self._begun is None:
+        if node not in LOST or self._begun is None or self._is_back:
             return False
-        back = self._back_after is not None and time.monotonic() - self._begun > self._back_after
-        return not back
+        return self._back_after is None or time.monotonic() - self._begun <= self._back_after
 
     def get_node_ids(self):
         return [node for node in super().get_node_ids() if not self._is_gone(node)]
@@ -47,7 +51,9 @@ class Outage(LocalGrid):
     def push_messages(self, messages):
         messages = list(messages)
         for message in messages:
-            name = message.content["step"]["round"]
+            step = message.content["step"]
+            name = step["round"]
+            self._is_back |= self._back_with(step)
             self.asked.add((message.metadata.dst_node_id, name))
             if name == self._round and self._begun is None:
                 self._begun = time.monotonic()
@@ -72,7 +78,7 @@ def test_without_two_of_five_there_is_a_sum_where_three_are_enough(sites, round_
 
 def test_who_did_not_agree_is_not_waited_for_again(sites):
     """It could not unmask: rounds come one after the other."""
-    grid = Outage(sites, "agree", back_after=2 * SILENCE)
+    grid = Outage(sites, "agree", back_with=lambda step: step["round"] == "unmask")
     Sum(grid, Sitting(summing(sites, least=3, colluding=0)), PATIENCE).run()
     assert {node for node, name in grid.asked if name == "unmask"} == {1, 3, 5}
 
@@ -101,7 +107,7 @@ def test_where_four_are_needed_it_is_said_who_was_missing_and_who_paid(sites):
 
 def test_an_attempt_in_which_no_vector_was_asked_for_is_free_and_begun_anew(sites):
     """The shares never come together; the next session, with everybody back, gives the sum."""
-    grid = Outage(sites, "shares", back_after=2 * SILENCE)
+    grid = Outage(sites, "shares", back_with=lambda step: step["session"] != first)
     under_way = Sum(grid, Sitting(summing(sites, least=4, colluding=0)), PATIENCE)
     first = under_way.session
     assert under_way.run().survivors == 5

@@ -69,6 +69,8 @@ class Server:
             "-D",
             "data",
             "-w",
+            "-t",
+            "300",
             "-l",
             "log",
             "-o",

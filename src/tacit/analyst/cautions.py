@@ -1,5 +1,7 @@
 """What a reader should know of single columns, whatever the method: sentences for the summary."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,10 @@ CONSTANT = (
     "Hardly any variation within holders is seen of {names}: what is said there rests on "
     "differences between holders, whatever else these differ in."
 )
+ASIDE = (
+    "Rows of {holders}, left out of the average, tell nothing of {names}: what is shown of it "
+    "there is what visits tell of all holders, and no interval of its own."
+)
 PRIORS = "Of {names} the releases tell hardly more than was expected beforehand."
 
 
@@ -51,6 +57,18 @@ def cautions(
     of_hidden = HIDDEN if evidence.column_sd is None else HIDDEN_FROM_VISITS
     told = [(of_hidden, hidden), (CONSTANT, constant), (PRIORS, untold)]
     return [text.format(names=_list(names[chosen])) for text, chosen in told if chosen.any()]
+
+
+def of_aside(outcome: Outcome, columns: tuple[str, ...], holders: Sequence[str]) -> list[str]:
+    """A sentence on columns of holders, for holders that visits set aside; else nothing."""
+    if not isinstance(outcome, Mixture) or outcome.differing is None:
+        return []
+    differing = outcome.differing
+    if not differing.outlying or not differing.constant.any():
+        return []
+    aside = _list(np.array([holders[j] for j in differing.outlying]))
+    names = _list(np.array(columns)[differing.constant])
+    return [ASIDE.format(holders=aside, names=names)]
 
 
 def _squares(grams: Array, first: int) -> Array:

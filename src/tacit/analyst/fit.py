@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.analyst.cautions import cautions
+from tacit.analyst.cautions import cautions, of_aside
 from tacit.analyst.collection import Collection, collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.fit import Fitted, Question, fit_family
@@ -127,7 +127,7 @@ def _posterior(
     )
     told = _told(method, source, question)
     if frame is not None and isinstance(told.outcome, Mixture) and told.outcome.differing:
-        spread = (told.outcome.weights @ told.outcome.differing.spreads) ** 2
+        spread = told.outcome.differing.usual(told.outcome.weights)
         prior = frame.prior(stated, frame.between(spread, evidence))
         told = _told(method, source, replace(question, prior=prior))
     outcome = told.outcome
@@ -145,6 +145,9 @@ def _posterior(
     sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]
     if source.holders == "common" and evidence.holders > 1:
         sentences.append(ALIKE)
+    if frame is not None:
+        holders = [contribution.holder for contribution in contributions]
+        sentences += of_aside(outcome, kept.study.columns, holders)
     return Posterior(
         study=study,
         method=method.name,

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tacit.release.places import Places
 from tacit.release.question import Question
 from tacit.study import Study
-from tacit.study.terms import Product
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
 
@@ -170,7 +169,7 @@ def columns_of(
             usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
             if spread is not None and k in asked:
                 yield _asked(study, spread, asked.index(k), k, usual)
-            elif _is_typical(product):
+            elif product.is_typical:  # which it is taken to fill evenly
                 stated = STATED * math.hypot(near, beyond)
                 yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
             else:
@@ -189,9 +188,3 @@ def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Co
         error=float(spread.errors[place]),
         usual=usual,
     )
-
-
-def _is_typical(product: Product) -> bool:
-    """Whether a column has a typical interval stated, which it is then taken to fill evenly."""
-    first, *others = product.parts
-    return not others and first.is_plain and first.feature.typical is not None

@@ -67,11 +67,11 @@ class Frame:
     def between(self, spread: Array, evidence: Evidence) -> Array:
         """Covariance that holders' differences give an answer of all rows, in mapped columns.
 
-        Coefficients differ with these variances, (d,), in the study's columns. Least squares of all
-        rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
+        Coefficients differ with this covariance, (d, d), in the study's columns. Least squares of
+        all rows are off by (Σ S_j)⁻¹ Σ S_jb_j.
         """
         inverse = np.linalg.inv(self.map)
-        differences = (inverse * spread) @ inverse.T
+        differences = inverse @ spread @ inverse.T
         rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
         own = self._own_grams(evidence, rows)
         total = np.linalg.inv(rows.sum() * self.gram)

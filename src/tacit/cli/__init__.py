@@ -1,7 +1,9 @@
 """The command `tacit`: one thin function per verb."""
 
+import functools
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -84,6 +86,12 @@ def _options(
     pass
 
 
+@functools.cache
+def _command() -> Callable[[], object]:
+    """The command with all its options: built once, which takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command; a `TacitError` becomes one sentence and exit code 2.
 
@@ -92,7 +100,7 @@ def main() -> None:
     """
     keep_to_one_thread()
     try:
-        app()
+        _command()()
     except TacitError as error:
         _fail(_with_options(str(error)), 2)
     except KeyboardInterrupt:

@@ -229,6 +229,12 @@ class Product:
         return math.prod(part.width for part in self.parts)
 
     @property
+    def is_typical(self) -> bool:
+        """Whether it is one number whose typical interval is stated."""
+        first, *others = self.parts
+        return not others and first.is_plain and first.feature.typical is not None
+
+    @property
     def monomials(self) -> int:
         """Most monomials in the user's columns that one of the encoded columns is a sum of."""
         return math.prod(part.monomials for part in self.parts)

@@ -18,12 +18,12 @@ from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.study.visits import has_places, placed
 from tacit.visits.estimate import (
-    LEAST_RESIDUAL,
     UNEXPLAINED,
     Expected,
     FirstAnswer,
     Stretch,
     first_answer,
+    least_residual,
     stretch_of,
     update,
 )
@@ -193,7 +193,8 @@ def corrected(opening: Opening, talks: Sequence[Sequence[Answer]]) -> tuple[Arra
     shape = shape_of(pools, apart, seen, residual=expected, intercept=opening.intercept)
     pool = joined(pools, apart, shape).shaped(shape)
     mean = inverse @ (opening.theta - starts[-1])
-    left = max(shape.residual, LEAST_RESIDUAL * opening.answer.response)
+    least = least_residual(shape.residual, pools[-1].bound)
+    left = max(shape.residual, least * opening.answer.response)
     residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
     theta, covariance = update(pool, opening.stretch.covariance, mean, residual)
     spread = math.sqrt(residual + float(np.trace(known.gram @ covariance)))

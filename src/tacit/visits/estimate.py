@@ -24,6 +24,8 @@ LEAST_RESIDUAL = 0.3
 """Smallest sd of residuals that a bound is made for, over that of the response."""
 WHOLE = 0.95
 """Share of residuals that are not cut, from which their squares are taken as they are."""
+LEAST_WHOLE = 0.05
+"""The same as `LEAST_RESIDUAL` of residuals that are whole, whose squares tell their sd."""
 CORRELATION = 0.35
 """Usual correlation of two columns, as a standard deviation about 0."""
 DOUBT = 0.3
@@ -100,9 +102,7 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     reading = replace(pool, gram=size * gram, gram_sd=min(size * known.sd, pool.gram_sd))
     theta, covariance = update(reading, prior, np.zeros(d), residual)
     if rate > WHOLE:
-        residual = min(
-            residual, max(_left(reading, theta) / level, (LEAST_RESIDUAL * response) ** 2)
-        )
+        residual = min(residual, max(_left(reading, theta) / level, (LEAST_WHOLE * response) ** 2))
         theta, covariance = update(reading, prior, np.zeros(d), residual)
     spread = math.sqrt(residual + float(np.trace(gram @ covariance)))
     return FirstAnswer(
@@ -114,6 +114,14 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
         response=response,
         residual=min(spread, 1.2 * response),
     )
+
+
+def least_residual(residual: float, bound: float) -> float:
+    """Smallest sd that residuals are taken to have once they were cut at a bound.
+
+    Over that of the response; they are taken for `residual`.
+    """
+    return LEAST_WHOLE if cut_of(residual, bound).rate > WHOLE else LEAST_RESIDUAL
 
 
 def _left(pool: Pool, theta: Array) -> float:

@@ -6,7 +6,8 @@ Residuals of sd σ that are cut at tσ show a change of the coefficients at the 
 noise in proportion to t: for t → 0 the ratio of the two is 1.25σ, for t = 2 it is 2.1σ. So bounds
 are small where noise decides, and grow as h^(−1/3) where what is cut does: noise² + bias² of a
 bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides, and none
-is longer than its public ranges let it be.
+is longer than its public ranges let it be. Who states where all columns typically lie says that
+rows far beyond are few: more length would be noise on directions along which columns hardly differ.
 
 All columns share a row's length, so noise on the mean response grows with √(1 + γ²(d − 1)) where
 the others have size γ, and noise on slopes falls with γ. Let slopes explain the response's variance
@@ -28,6 +29,8 @@ SLOPES_FROM = 1 / 3
 RADIUS = 0.4
 RADIUS_POWER = -0.3
 RADII = (1.0, 20.0)
+MOST_STATED = 3.0
+"""Most of ρ where the typical intervals of all columns are stated: their corner lies at √3."""
 REACH = 0.45
 REACH_POWER = -1 / 3
 REACHES = (0.4, 4.0)
@@ -41,7 +44,9 @@ def hidden(study: Study, share: float) -> float:
 def row_reach(study: Study) -> float:
     """ρ: how long a row may be, over the root mean square of rows."""
     left = sum(shares_of(study.visit_count)[has_places(study) :])
-    return float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+    reach = float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+    stated = all(product.is_typical for product in study.products)
+    return min(reach, MOST_STATED) if stated else reach
 
 
 def slope_size(study: Study) -> float:

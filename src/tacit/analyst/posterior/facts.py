@@ -55,6 +55,8 @@ class DifferingFacts(Record):
     constant: Annotated[tuple[bool, ...], Field(strict=False)]
     alone: bool
     outlying: Annotated[tuple[Count, ...], Field(strict=False)]
+    together: Vector | None = None
+    shape: Matrix | None = None
 
 
 class MixtureFacts(Record):

@@ -1,7 +1,7 @@
 """Holders: how far their coefficients differ, each holder's own, and what a new one would show.
 
-In any units A θ + b: the sd between holders is the root of A diag(τ²) A' at each part of the
-mixture, so intervals of it, and the probability that it is above 0, are read off the parts. I²
+In any units A θ + b: the sd between holders is the root of the diagonal of A D A' at each part of
+the mixture, so intervals of it, and the probability that it is above 0, are read off the parts. I²
 is its square over that plus the variance with which a typical holder's release alone tells the
 coefficient: the share of what holders' separate estimates differ by that is no chance.
 """
@@ -188,7 +188,7 @@ def _between(
     new = outcome.of_new_holder()
     half = new.quantiles(np.array([0.25, 0.75]), to.matrix, to.offset)
     bounds = new.quantiles(tails, to.matrix, to.offset)
-    spreads = np.sqrt(differing.spreads**2 @ (to.matrix**2).T)  # (part, coefficient)
+    spreads = np.sqrt(differing.variances(to.matrix))  # (part, coefficient)
     quantiles = weighted_quantiles(outcome.weights, spreads, tails)
     means = outcome.weights @ spreads
     # With nearly all mass at 0 the mean lies above the upper quantile; the interval holds it.
@@ -247,7 +247,8 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
     if holder == NEW and outcome.differing.alone:
         raise PosteriorError("holder: a new one cannot be told from fits of each holder alone")
     if holder == NEW:
-        between = np.diag(outcome.weights @ outcome.differing.spreads**2)
+        apart = outcome.differing.of_new_holder(outcome.weights)
+        between = np.einsum("k,kab->ab", outcome.weights, apart)
         pooled = posterior.pooled
         if pooled is not None:
             pooled = replace(pooled, sampling=pooled.sampling + between)

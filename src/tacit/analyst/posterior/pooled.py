@@ -76,6 +76,5 @@ def spread_along(outcome: Outcome, vectors: Array) -> Array:
     """Variance between holders along each column of `vectors`; 0 where they are alike."""
     if not isinstance(outcome, Mixture) or outcome.differing is None:
         return np.zeros(vectors.shape[1])
-    between = outcome.weights @ outcome.differing.spreads**2
-    along: Array = between @ vectors**2
+    along: Array = outcome.weights @ outcome.differing.variances(vectors.T)
     return along

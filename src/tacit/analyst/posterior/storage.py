@@ -277,4 +277,12 @@ def _differing(parts: dict[str, Any], k: int, d: int) -> Differing:
         constant=_array(parts["constant"], d).astype(bool),
         alone=bool(parts["alone"]),
         outlying=tuple(int(place) for place in parts["outlying"]),
+        **_together(parts, k, d),
     )
+
+
+def _together(parts: dict[str, Any], k: int, d: int) -> dict[str, Array]:
+    """How differences go together; nothing in files from before that was asked."""
+    if parts.get("together") is None:
+        return {}
+    return {"together": _array(parts["together"], k), "shape": _array(parts["shape"], d, d)}

@@ -92,7 +92,14 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
 
 def _shared(mixture: Mixture, best: Place, pilot: Pilot, evidence: Evidence) -> Shared:
     """What some holders tell of all."""
-    spread = np.zeros(evidence.d) if mixture.differing is None else mixture.differing.spreads
+    differing = mixture.differing
+    if differing is None:  # pragma: no cover
+        raise AssertionError  # who asks has holders that may differ
+    together = 0.0
+    if differing.together is not None:
+        together = float(mixture.weights @ differing.together)
+    shape = pilot.facts.shape
+    spread = mixture.weights @ differing.spreads**2 - together * np.diag(shape)
     mean = mixture.mean()
     variance = mixture.residual_variance() / mixture.unshrunk
     unlike = None
@@ -103,7 +110,9 @@ def _shared(mixture: Mixture, best: Place, pilot: Pilot, evidence: Evidence) -> 
     return Shared(
         share=best.share,
         noise_variance=variance,
-        spread=mixture.weights @ spread**2,
+        spread=np.maximum(spread, 0.0),
+        together=together,
+        shape=shape,
         second=mixture.covariance() + np.outer(mean, mean),
         unlike=unlike,
     )
@@ -224,6 +233,8 @@ def _differences(net: Net, pilot: Pilot, within: Array) -> Differing:
         ratios=pilot.facts.ratios,
         told=told,
         constant=pilot.constant,
+        together=net.together if net.together.any() else None,
+        shape=pilot.facts.shape if net.together.any() else None,
     )
 
 

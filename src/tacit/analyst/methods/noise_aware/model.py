@@ -1,7 +1,8 @@
 r"""The Gaussian model of `noise-aware` at one share ρ and one spread of holders.
 
 With S_j = S̄_j + M_j from `gram.py` (M_j what remains unknown of X'X) and θ_j = θ + b_j holder j's
-own coefficients, b_j ~ N(0, D), D = diag(τ_k²), ẑ_j = S̄_jθ_j + M_jθ_j + e_j + v_j, so
+own coefficients, b_j ~ N(0, D), D = diag(τ_k²) + κ²H (`together.py`),
+ẑ_j = S̄_jθ_j + M_jθ_j + e_j + v_j, so
 
     ẑ_j | θ, c ~ N(S̄_jθ + n_j c, V_j),    V_j = Ω_j + S̄_j D S̄_j,
     Ω_j = ρ_jσ²S̄_j + σ_z²I + Cov(M_jθ_j),    c ~ N(0, Cov(M_shared θ)),
@@ -64,6 +65,7 @@ class Facts:
     errors: Array  # (J, d, d): Cov(z_j | X_j) over ρ_jσ²; S̄_j unless a family says otherwise
     ratios: Array  # (J,): ρ_j
     slopes: Slopes
+    shape: Array  # (d, d): H, in the study's columns
     axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
     back: Array  # (d, d): its inverse
 
@@ -99,6 +101,7 @@ def facts_from(evidence: Evidence, posterior: Grams, slopes: Slopes) -> Facts:
         errors=_errors(evidence, posterior.basis, sampling),
         ratios=np.ones(evidence.holders),
         slopes=slopes,
+        shape=np.zeros((evidence.d, evidence.d)),
         axes=axes,
         back=back,
     )
@@ -145,11 +148,14 @@ class _Taken(NamedTuple):
 class Model:
     """The model at one ρ and τ; `gaussian` solves it at a σ², starting from where it last was."""
 
-    def __init__(self, facts: Facts, share: float, *, spread: Array | None = None) -> None:
+    def __init__(
+        self, facts: Facts, share: float, *, spread: Array | None = None, together: float = 0.0
+    ) -> None:
         prior = facts.slopes.prior
         self.facts = facts
         self.basis = facts.grams.basis
         self.spread = np.zeros(prior.d) if spread is None else spread  # τ²
+        self.together = together  # κ²
         self.mean = self.basis.T @ prior.mean
         self.residual = facts.moments - facts.grams.mean @ self.mean
         covariance: Array = self.basis.T @ facts.slopes.covariance(share) @ self.basis
@@ -172,7 +178,7 @@ class Model:
 
     def solve(self, noise_variance: float) -> Solution:
         """The Gaussian at a σ², with E[θθ'] as it is; kept until something changes."""
-        state = (noise_variance, self.second, self.spread, self.facts)
+        state = (noise_variance, self.second, self.spread, self.together, self.facts)
         if self._last is None or not _same(self._last[0], state):
             self._last = (state, self.solution(self.sums(noise_variance), noise_variance))
         return self._last[1]
@@ -182,7 +188,14 @@ class Model:
         """U'DU."""
         back = self.facts.back
         between: Array = (back * self.spread) @ back.T
+        if self.together:
+            between += self.together * back @ self.facts.shape @ back.T
         return between
+
+    @property
+    def apart(self) -> bool:
+        """Whether D is above 0."""
+        return bool(self.spread.any()) or self.together > 0
 
     def solution(self, sums: Sums, noise_variance: float) -> Solution:
         """The Gaussian that holders' sums and the prior give."""
@@ -230,7 +243,7 @@ class Model:
         total = noise_variance * facts.ratios[:, None, None] * facts.errors
         total += _spread(posterior.own_variance, self.second + between)
         total[:, range(d), range(d)] += facts.moment_variance[:, None]
-        if self.spread.any():
+        if self.apart:
             total += posterior.mean @ between @ posterior.mean
         return sums_of(total, sides)
 
@@ -271,7 +284,7 @@ class Model:
         """For all holders together."""
         facts = self.facts
         d = len(self.mean)
-        if self.spread.any():
+        if self.apart:
             location, covariance = own_coefficients(self.solve(node.noise_variance), self.mean)
             second = covariance + location[:, :, None] * location[:, None, :]
         else:

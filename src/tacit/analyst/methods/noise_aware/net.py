@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,13 @@ from tacit.analyst.methods.noise_aware.residual import centre, noise_variances, 
 from tacit.analyst.methods.noise_aware.spreads import SCALE, Law, first_net
 from tacit.analyst.methods.noise_aware.sums import WIDE
 from tacit.analyst.methods.noise_aware.threads import mapped
+from tacit.analyst.methods.noise_aware.together import (
+    VALUES,
+    Way,
+    Ways,
+    may_go_together,
+    shape_of,
+)
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -87,7 +95,8 @@ class Pilot:
     spread: Array  # (d,): squares of the mean τ
     told: NDArray[np.intp]  # coefficients whose τ is estimated; the others' is 0
     law: Law
-    noise_variance: float  # σ² at the pilot's ρ
+    second: Array  # E[θθ'] at the pilot's ρ
+    noise_variance: float  # σ² there
     constant: NDArray[np.bool_]  # (d,): columns that are constant within every holder
     start: Start | None  # from `WIDE` columns on: where a model of the same holders may begin
 
@@ -97,7 +106,8 @@ class Net:
     """The mixture in the eigenbasis."""
 
     nodes: list[Node]
-    tau: Array  # (point, d)
+    tau: Array  # (point, d): sds of coefficients between holders, √(τ² + κ²diag H)
+    together: Array  # (point,): κ²
     own: Array  # (J, d): mean of θ_j
     own_covariance: Array  # (J, d, d)
 
@@ -139,14 +149,41 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
             break
         net = law.narrowed()
     return Pilot(
-        facts=facts,
+        facts=replace(facts, shape=shape_of(facts, told)),
         spread=spread,
         told=told,
         law=law,
+        second=model.second,
         noise_variance=variance,
         constant=constant,
         start=start,
     )
+
+
+def ways_of(pilot: Pilot) -> Ways:
+    """The law of κ and τ; from `WIDE` columns on at κ = 0 alone."""
+    alike = _way(pilot, 0.0)
+    few = len(pilot.told) > 0 and len(pilot.spread) < WIDE
+    if not (few and may_go_together(pilot.facts.shape, pilot.told)):
+        return Ways((alike,))
+    above = [_way(pilot, value) for value in VALUES.tolist()]
+    above += [_way(pilot, value) for value in Ways((alike, *above)).tried().tolist()]
+    return Ways((alike, *sorted(above, key=lambda way: way.together)))
+
+
+def _way(pilot: Pilot, together: float) -> Way:
+    """The law of τ at one κ, by two sweeps from where τ is at κ = 0."""
+    variance = pilot.noise_variance
+    model = Model(pilot.facts, PILOT_SHARE, spread=pilot.spread, together=together**2)
+    model.second = pilot.second
+    law = pilot.law
+    if together:
+        profile = Profile.of(model, model.solve(variance))
+        law = sweep(profile, pilot.told, first_net(len(pilot.told)))
+        law = sweep(profile, pilot.told, law.narrowed())
+        model.spread = profile.spread
+    fitness = model.solve(variance).node.log_weight
+    return Way.of(together, law, model.spread[pilot.told], fitness)
 
 
 def started(facts: Facts, share: float, spread: Array, start: Start | None) -> Model:
@@ -224,23 +261,23 @@ def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
     d = len(pilot.spread)
     points = POINTS if d < WIDE else POINTS // 4
     outer = _normalised(np.array([place.log_weight for place in places]))
-    cube = latin_hypercube(points, len(pilot.told) + 2)
-    levels = np.cumsum(outer)
-    chosen = np.minimum(np.searchsorted(levels, cube[:, -1]), len(places) - 1)
-    drawn, log_ratio = pilot.law.draw(cube[:, :-1])
-    tau = np.zeros((points, d))
-    tau[:, pilot.told] = drawn
+    cube = latin_hypercube(points, len(pilot.told) + 3)
+    chosen = _chosen(outer, cube[:, -2])
+    drawn = _drawn(pilot, cube)
+    tau = drawn.tau
 
     def solve(point: int) -> tuple[Solution, Model]:
         place = places[chosen[point]]
-        model = Model(pilot.facts, place.share, spread=tau[point] ** 2)
+        spread = tau[point] ** 2
+        together = float(drawn.together[point])
+        model = Model(pilot.facts, place.share, spread=spread, together=together)
         model.second = place.second
         return model.solve(place.noise_variance), model
 
     def node_at(point: int) -> Node:
         node = solve(point)[0].node
         place = places[chosen[point]]
-        extra = place.log_prior - math.log(outer[chosen[point]]) + log_ratio[point]
+        extra = place.log_prior - math.log(outer[chosen[point]]) + drawn.log_ratio[point]
         return replace(node, log_weight=node.log_weight + extra)
 
     large = len(pilot.facts.moments) * d >= LARGE
@@ -259,7 +296,39 @@ def net_of(pilot: Pilot, places: Sequence[Place]) -> Net:
 
     own = mapped(own_at, list(chosen_often), at_once)
     mean, covariance = _moments(own, list(chosen_often.values()))
-    return Net(nodes=nodes, tau=tau, own=mean, own_covariance=covariance)
+    return Net(
+        nodes=nodes,
+        tau=np.sqrt(tau**2 + np.multiply.outer(drawn.together, np.diag(pilot.facts.shape))),
+        together=drawn.together,
+        own=mean,
+        own_covariance=covariance,
+    )
+
+
+class _Drawn(NamedTuple):
+    """τ and κ² of every point."""
+
+    tau: Array  # (point, d)
+    together: Array  # (point,)
+    log_ratio: Array  # (point,): log prior − log of the law that they were drawn from
+
+
+def _drawn(pilot: Pilot, cube: Array) -> _Drawn:
+    """At points of the unit cube, whose last axis is κ's."""
+    ways = ways_of(pilot)
+    together, chosen, log_ratio = ways.draw(cube[:, -1])
+    tau = np.zeros((len(cube), len(pilot.spread)))
+    for place in np.unique(chosen):
+        rows = np.flatnonzero(chosen == place)
+        told, ratio = ways.ways[place].law.draw(cube[rows, :-2])
+        tau[np.ix_(rows, pilot.told)] = told
+        log_ratio[rows] += ratio
+    return _Drawn(tau=tau, together=together**2, log_ratio=log_ratio)
+
+
+def _chosen(likely: Array, levels: Array) -> NDArray[np.intp]:
+    """Which of some ways is at each level of the unit interval."""
+    return np.minimum(np.searchsorted(np.cumsum(likely), levels), len(likely) - 1)
 
 
 def _moments(laws: list[tuple[Array, Array]], counts: list[int]) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ sweep without it gives it, from where all holders' τ is. Only with a probabilit
 coefficients there are, everything is estimated again without it, and the test is that one's.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,8 @@ def kept_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> K
             break
         others = [*holders[:place], *holders[place + 1 :]]
         without = pilot_of(evidence.only(others), prior, noise_variance)
-        model = Model(pilot.facts, PILOT_SHARE, spread=without.spread)
+        facts = replace(pilot.facts, ratios=_ratios(pilot, without, place))
+        model = Model(facts, PILOT_SHARE, spread=without.spread)
         model.gaussian(without.noise_variance)
         if _chance(model, without.noise_variance, place) >= RARE / evidence.holders:
             break
@@ -82,6 +83,17 @@ def kept_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> K
         holders = others
         pilot = without
     return Kept(holders=tuple(holders), aside=tuple(sorted(aside)), pilot=pilot)
+
+
+def _ratios(pilot: Pilot, without: Pilot, place: int) -> Array:
+    """Holders' residual variances over that of the others, the suspect's among them, (J,).
+
+    A suspect whose residual variance is not clearly another has theirs.
+    """
+    own = 1.0
+    if np.any(pilot.facts.ratios != 1):
+        own = pilot.facts.ratios[place] * pilot.noise_variance / without.noise_variance
+    return np.insert(without.facts.ratios, place, own)
 
 
 def _suspect(pilot: Pilot, doubtful: float) -> int | None:
@@ -101,16 +113,8 @@ def _suspect(pilot: Pilot, doubtful: float) -> int | None:
     profile = Profile.of(model, solution).without(place)
     sweep(profile, pilot.told, first_net(len(pilot.told)))
     model.spread = profile.spread
-    left = _variance_without(pilot, place)
-    model.gaussian(left)
-    return place if _chance(model, left, place) < doubtful else None
-
-
-def _variance_without(pilot: Pilot, place: int) -> float:
-    """σ² of the others, whose own residual variances are known by their ratios to all holders'."""
-    sizes = np.delete(pilot.facts.grams.sizes, place)
-    ratios = np.delete(pilot.facts.ratios, place)
-    return pilot.noise_variance * float(np.average(ratios, weights=sizes))
+    model.gaussian(variance)
+    return place if _chance(model, variance, place) < doubtful else None
 
 
 def suspect_among(apart: Array) -> int | None:

@@ -1,7 +1,7 @@
 r"""The law of τ: how far the coefficients of holders lie from the average holder's.
 
 θ_j = θ + b_j, b_j ~ N(0, diag(τ_k²)). Prior: a coefficient differs between holders with
-probability π, π of density 2(1 − π); where it does not, τ_k = 0; where it does, τ_k is
+probability π, π of density 4(1 − π)³; where it does not, τ_k = 0; where it does, τ_k is
 half-Student with 3 degrees of freedom and scale 0.1. In scaled units that is a typical
 difference of 10 % of the response's range across a feature's whole range. The mass at 0 keeps
 the intervals of coefficients that do not differ as narrow as if that were known; the tail lets
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 SHARES = (np.arange(8) + 0.5) / 8
 """Values of π."""
-SHARE_WEIGHTS = (1 - SHARES) / np.sum(1 - SHARES)
+SHARE_WEIGHTS = (1 - SHARES) ** 3 / np.sum((1 - SHARES) ** 3)
 """Their prior."""
 SCALE = 0.1
 DEGREES = 3.0
@@ -35,17 +35,17 @@ PLACES = 24
 NEGLIGIBLE = 1e-6
 """Mass of a cell, over the largest, that is left out when a net is narrowed."""
 _HALF_STUDENT = (
-    math.log(2 / SCALE)
+    math.log(2)
     + math.lgamma((DEGREES + 1) / 2)
     - math.lgamma(DEGREES / 2)
     - 0.5 * math.log(DEGREES * math.pi)
 )
 
 
-def log_prior(log_tau: Array) -> Array:
+def log_prior(log_tau: Array, scale: float = SCALE) -> Array:
     """Log density of log τ where τ > 0."""
-    tail = np.log1p(np.exp(2 * log_tau) / (SCALE**2 * DEGREES))
-    density: Array = _HALF_STUDENT + log_tau - (DEGREES + 1) / 2 * tail
+    tail = np.log1p(np.exp(2 * log_tau) / (scale**2 * DEGREES))
+    density: Array = _HALF_STUDENT - math.log(scale) + log_tau - (DEGREES + 1) / 2 * tail
     return density
 
 

@@ -47,6 +47,8 @@ class Shared:
     share: float  # ρ
     noise_variance: float  # σ²
     spread: Array  # (d,): τ²
+    together: float  # κ²
+    shape: Array  # (d, d): H
     second: Array  # (d, d): E[θθ'], in the evidence's own columns
     unlike: float | None  # ω, or nothing where residual variances are alike
 
@@ -114,10 +116,13 @@ class Holders:
         variance = shared.noise_variance
 
         def of(facts: Facts) -> Model:
-            return started(facts, shared.share, shared.spread, Start(second, variance))
+            model = started(facts, shared.share, shared.spread, Start(second, variance))
+            model.together = shared.together
+            return model
 
         def told_by(part: Evidence) -> tuple[Model, Sums]:
             facts = facts_from(part, common.of(part), slopes)
+            facts = replace(facts, shape=shared.shape)
             if shared.unlike is not None:
                 unlike = Unlike.at(of(facts), part, variance)
                 facts = replace(facts, ratios=unlike.ratios(shared.unlike))
