@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.misfit import Told, misfit_of
+from tacit.analyst.misfit import Told, misfit_of, pull_of, unexpected_of
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
@@ -25,7 +25,9 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import Opening, check_questions, opening_of
+from tacit.visits.ask import check_questions
+from tacit.visits.estimate import update
+from tacit.visits.opening import Opening, first_opening, opening_of, step_of
 from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -61,6 +63,7 @@ class Frame:
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
     misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
+    unexpected: Array | None = None  # (d, d): what `covariance` lacks where the first prior pulls
     readings: Readings | None = None  # how visits were read; None of files from before
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
@@ -127,10 +130,7 @@ class Frame:
         seem to be well known. So widths are those of what is sure; but a step divided by too small
         an X'X goes too far, so the mean is that of X'X at its word (`fit.py`).
         """
-        values, vectors = np.linalg.eigh(self.gram)
-        told = values**3 / (values**2 + (self.surely * self.gram_sd) ** 2)
-        sure: Array = (vectors * told) @ vectors.T
-        return sure
+        return _sure(self.gram, self.surely * self.gram_sd)
 
     def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
@@ -152,11 +152,12 @@ class Frame:
         doubt: Array = (wide / np.clip(shares, LEAST_NOISE, 1.0)) @ wide.T
         return doubt
 
-    def outcome(self, outcome: Outcome) -> Outcome:
+    def outcome(self, outcome: Outcome, first: Array | None = None) -> Outcome:
         """What is known of b as what is known of θ.
 
-        X'X of mapped columns is κ times that of rows, so that n over its first entry, by which a
-        method raises the residual variance of shrunk rows (N10), is 1/κ too large.
+        `first` is the first answer's covariance, where that was b's prior. X'X of mapped columns is
+        κ times that of rows, so that n over its first entry, by which a method raises the residual
+        variance of shrunk rows (N10), is 1/κ too large.
         """
         if isinstance(outcome, Draws):
             return replace(
@@ -165,7 +166,7 @@ class Frame:
                 noise_variance=self.whole * outcome.noise_variance,
             )
         if isinstance(outcome, Student):
-            scale = None if outcome.scale is None else self._widened(outcome.scale)
+            scale = None if outcome.scale is None else self._widened(outcome.scale, first)
             return replace(
                 outcome,
                 location=self._moved(outcome.location),
@@ -176,7 +177,7 @@ class Frame:
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
-            covariances=self._widened(outcome.covariances),
+            covariances=self._widened(outcome.covariances, first),
             noise_variances=unshrunk / outcome.unshrunk * outcome.noise_variances,
             unshrunk=unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
@@ -220,16 +221,17 @@ class Frame:
         )
 
     def _moved(self, locations: Array) -> Array:
-        moved: Array = self.start + locations @ self.map.T
-        return moved
+        return np.asarray(self.start + locations @ self.map.T)
 
-    def _widened(self, covariance: Array) -> Array:
+    def _widened(self, covariance: Array, first: Array | None) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
-        return self._spread(covariance if self.misfit is None else covariance + self.misfit)
+        whole = covariance if self.misfit is None else covariance + self.misfit
+        if first is not None and self.unexpected is not None:
+            whole = whole + pull_of(covariance, first, self.unexpected)
+        return self._spread(whole)
 
     def _spread(self, covariance: Array) -> Array:
-        spread: Array = self.map @ covariance @ self.map.T
-        return spread
+        return np.asarray(self.map @ covariance @ self.map.T)
 
 
 @numbers_follow()
@@ -238,18 +240,22 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     given = [release for release in releases if isinstance(release, Release)]
     talks = [release.answers for release in given]
     check_questions(talks)
-    opening = opening_of(study, given)
     latest = max(len(talk) for talk in talks)
     if latest == 1:
         raise ReleaseError(
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    whole_talk = next(talk for talk in talks if len(talk) == latest)
+    opening, before = opening_of(study, given, correction=latest - 1)
+    talks = [talk[before:] for talk in talks if len(talk) > before]
+    whole_talk = next(talk for talk in talks if len(talk) == latest - before)
     last = whole_talk[-1].question
     start = last.start
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
+    first = first_opening(study, given)
+    scatter = _scatter(first, [release.answers[0] for release in given])
+    across = inverse @ first.map
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
     known = opening.answer.seen.mapped(whole)
@@ -268,7 +274,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        covariance=turn @ (opening.stretch.covariance + _scatter(opening, talks)) @ turn.T,
+        covariance=turn @ opening.stretch.covariance @ turn.T + across @ scatter @ across.T,
         shared=shared,
         later=later,
         gram=rate * shape.gram,
@@ -279,7 +285,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     )
     places = [each.visit.places for each in given if each.visit and each.visit.places]
     told = _told(frame, visits, shape, last)
-    frame = replace(frame, misfit=misfit_of(study, places, last, told))
+    lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
+    frame = replace(frame, misfit=misfit_of(study, places, last, told), unexpected=lacking)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
@@ -316,14 +323,39 @@ def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Questi
     )
 
 
-def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+def _sure(gram: Array, sd: float) -> Array:
+    """λ³/(λ² + sd²) along each direction."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray((vectors * (values**3 / (values**2 + sd**2))) @ vectors.T)
+
+
+def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+    """What the covariance of the answer that is a prior lacks, in the frame's columns.
+
+    What the first answer did not expect of flat directions; and, where corrections went into a
+    later answer, what X'X as far as it is sure leaves of them.
+    """
+    across = np.linalg.inv(frame.map) @ first.map
+    seen = across.T @ (frame.gram + frame.gram_sd * np.eye(len(frame.gram))) @ across
+    own = first.stretch.covariance
+    lacking = unexpected_of(own, first.stretch.known.gram, seen)
+    if max(len(talk) for talk in talks) > 1:
+        step = step_of(first, talks)
+        sure = _sure(step.pool.gram, SURELY * step.pool.gram_sd)
+        _, careful = update(replace(step.pool, gram=sure), own + lacking, step.mean, step.left)
+        values, vectors = np.linalg.eigh(careful - step.covariance)
+        lacking = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(across @ lacking @ across.T)
+
+
+def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:
     """Variance of the first answer by what holders differ in, along its axes.
 
     The first answer is that of all holders' rows together: where one lies elsewhere it is no
     narrow prior of what holders have in common. Scatter that noise and few rows explain counts for
     nothing.
     """
-    pools = [Pool.of(talk[0]) for talk in talks]
+    pools = [Pool.of(answer) for answer in answers]
     none = np.zeros((len(opening.theta), len(opening.theta)))
     if len(pools) < FEWEST:
         return none
