@@ -35,7 +35,7 @@ from tacit.analyst.methods.noise_aware.spreads import Law, log_prior
 
 Array = NDArray[np.float64]
 
-CHANCE = 0.2
+CHANCE = 0.05
 SCALE = 0.03
 VALUES = np.geomspace(0.001, 0.3, 8)
 """Values of κ that are tried at first; less is told from 0 nowhere."""
