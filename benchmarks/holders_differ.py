@@ -17,8 +17,8 @@ Bars (--check), for cells and for margins (all cells with one level of one facto
 another): the 99 % limits must reach 87 to 93 % for the average (85 to 95 at J = 5) and a new
 holder, 85 to 95 % for τ; ratios of widths are at most 1.15 (told) and 1.1 (common): in the mean
 of a margin, and for a cell, whose widths are compared in few runs, at the lower 99 % limit.
-No cell is excepted. `holders_told.py` shows which bars nobody could meet together; where the average
-of a slope that differs is held too rarely, the most that any rule can hold at these widths is said.
+No cell is excepted. `holders_told.py` shows which bars nobody could meet together; where a slope
+that differs is held too rarely, the most that any rule can hold at these widths is said.
 
     python benchmarks/holders_differ.py [--quick] [--check] [--out DIR] [--holders 5,10,30,131]
         [--runs 1.0] [--workers 1]
