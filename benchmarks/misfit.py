@@ -19,11 +19,16 @@ coefficients, and into 86 to 94 % for predictions; in one visit they reach 87 %.
 excepted: long rows count for less there, the relation bends just where they are, and the estimate
 is of another line.
 
-    python benchmarks/misfit.py [--runs 30] [--quick] [--check]
+    python benchmarks/misfit.py [--runs 30] [--processes N] [--quick] [--check]
 """
 
 import math
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from multiprocessing import get_context
 
 import numpy as np
 from frame import Bench
@@ -154,77 +159,87 @@ def limits(shares: list[float]) -> tuple[float, float, float, float]:
     return mean, error, mean - margin, mean + margin
 
 
-class Cells:
-    """The table of all cells."""
+@dataclass(frozen=True)
+class Cell:
+    """A design, its columns and holders, and ε."""
 
-    def __init__(self, bench: Bench, runs: int) -> None:
-        self.bench = bench
-        self.runs = runs
-        columns = {"design": "<10", "d": "d", "J": "d", "ε": "g", "coefficients": ".1f%"}
-        columns |= {"±": ".1f%", "predictive": ".1f%", "± ": ".1f%"}
-        columns |= {"one visit": ".1f%", "±  ": ".1f%", "without": ".1f%"}
-        self.table = bench.table("coverage", columns)
+    design: str
+    d: int
+    holders: int
+    epsilon: float
 
-    def add(
-        self, name: str, d: int, holders: int, epsilon: float, cell: Callable[..., list[float]]
-    ) -> None:
-        """Measure one cell, with planned rows and without."""
-        drawn, single, bare = ([cell(run, plan) for run in range(self.runs)] for plan in PLANS)
+    def __str__(self) -> str:
+        return f"{self.design}, d = {self.d}, J = {self.holders}, ε = {self.epsilon:g}"
+
+
+Job = tuple[Cell, str, int]
+"""A cell, one of PLANS, and a run."""
+
+
+def shares_of(job: Job) -> tuple[float, float]:
+    """Shares of coefficients and of new responses inside their intervals, in one run."""
+    cell, plan, run = job
+    if cell.design == "origin":
+        x, y, theta = origin(np.random.default_rng([run, cell.d]), cell.d)
+        said = planned(plan, PAPER_ROWS, cell.holders)
+        study = study_of(x, y, cell.epsilon, said, intercept=False)
+        new = x[:NEW_ROWS], y[:NEW_ROWS]
+        return covered(study, (x, y), new, theta, (run, cell.holders))
+    make = MADE[cell.design]
+    rng = np.random.default_rng([run + 1, cell.holders])
+    rows = make(rng, ROWS)
+    said = planned(plan, ROWS, cell.holders)
+    study = study_of(*rows, cell.epsilon, said, intercept=True)
+    return covered(study, rows, make(rng, NEW_ROWS), best(cell.design), (run, cell.holders))
+
+
+@cache
+def best(design: str) -> np.ndarray:
+    """The best straight line of a made design."""
+    x, y = MADE[design](np.random.default_rng(0), POPULATION)
+    line: np.ndarray = np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y, rcond=None)[0]
+    return line
+
+
+def report(bench: Bench, shares: dict[Job, tuple[float, float]], cells: list[Cell]) -> None:
+    """The table of all cells, and their bars."""
+    columns = {"design": "<10", "d": "d", "J": "d", "ε": "g", "coefficients": ".1f%"}
+    columns |= {"±": ".1f%", "predictive": ".1f%", "± ": ".1f%"}
+    columns |= {"one visit": ".1f%", "±  ": ".1f%", "without": ".1f%"}
+    table = bench.table("coverage", columns)
+    runs = 1 + max(run for _, _, run in shares)
+    for cell in cells:
+        drawn, single, bare = ([shares[cell, plan, run] for run in range(runs)] for plan in PLANS)
         ours = limits([one[0] for one in drawn])
         predictive = limits([one[1] for one in drawn])
         once = limits([one[0] for one in single])
         without = float(np.mean([one[0] for one in bare]))
         figures = (*ours[:2], *predictive[:2], *once[:2], without)
-        self.table.row(name, d, holders, epsilon, *figures)
-        where = f"{name}, d = {d}, J = {holders}, ε = {epsilon:g}"
+        table.row(cell.design, cell.d, cell.holders, cell.epsilon, *figures)
         reached = ours[2] <= BAND[1] and ours[3] >= BAND[0]
-        if name not in EXCEPTED:
-            self.bench.bar(f"{where}: coefficients cover 87 to 93 %", met=reached)
-            self.bench.bar(f"{where}: one visit covers 87 %", met=once[3] >= BAND[0])
+        if cell.design not in EXCEPTED:
+            bench.bar(f"{cell}: coefficients cover 87 to 93 %", met=reached)
+            bench.bar(f"{cell}: one visit covers 87 %", met=once[3] >= BAND[0])
         low, high = PREDICTIVE_BAND
         reached = predictive[2] <= high and predictive[3] >= low
-        self.bench.bar(f"{where}: predictions cover 86 to 94 %", met=reached)
-
-
-def origin_cell(d: int, holders: int, epsilon: float) -> Callable[..., list[float]]:
-    def cell(run: int, plan: str) -> list[float]:
-        x, y, theta = origin(np.random.default_rng([run, d]), d)
-        study = study_of(x, y, epsilon, planned(plan, PAPER_ROWS, holders), intercept=False)
-        new = x[:NEW_ROWS], y[:NEW_ROWS]
-        return list(covered(study, (x, y), new, theta, (run, holders)))
-
-    return cell
-
-
-def made_cell(name: str, holders: int, epsilon: float) -> Callable[..., list[float]]:
-    make = MADE[name]
-    x, y = make(np.random.default_rng(0), POPULATION)
-    truth = np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y, rcond=None)[0]
-
-    def cell(run: int, plan: str) -> list[float]:
-        rng = np.random.default_rng([run + 1, holders])
-        rows = make(rng, ROWS)
-        study = study_of(*rows, epsilon, planned(plan, ROWS, holders), intercept=True)
-        return list(covered(study, rows, make(rng, NEW_ROWS), truth, (run, holders)))
-
-    return cell
+        bench.bar(f"{cell}: predictions cover 86 to 94 %", met=reached)
 
 
 def main() -> None:
     bench = Bench(__doc__, quick="six runs, one holder, two budgets")
     bench.option("--runs", type=int, default=30)
+    bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
     runs = 6 if options.quick else options.runs
     holders = (1,) if options.quick else (1, 10)
     epsilons = (1.0, 10.0) if options.quick else (0.1, 1.0, 10.0)
-    cells = Cells(bench, runs)
-    for d in (2, 5):
-        for count in holders:
-            for epsilon in epsilons:
-                cells.add("origin", d, count, epsilon, origin_cell(d, count, epsilon))
-    for name in MADE:
-        for epsilon in (1.0, 10.0):
-            cells.add(name, FEATURES + 1, 1, epsilon, made_cell(name, 1, epsilon))
+    cells = [Cell("origin", *each) for each in product((2, 5), holders, epsilons)]
+    cells += [Cell(name, FEATURES + 1, 1, epsilon) for name in MADE for epsilon in (1.0, 10.0)]
+    jobs = list(product(cells, PLANS, range(runs)))
+    with get_context("spawn").Pool(options.processes) as pool:
+        shares = dict(zip(jobs, pool.map(shares_of, jobs, chunksize=1), strict=True))
+    report(bench, shares, cells)
     bench.finish()
 
 

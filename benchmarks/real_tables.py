@@ -36,14 +36,19 @@ chance: no table over five points below HC3, predictions 88 to 92 %, no larger a
 share of a table has a standard error of 1 to 10 points, so that of 27 cells which all cover as HC3
 does several fall below by chance.
 
-    python benchmarks/real_tables.py --data DIR [--runs 12] [--ways default] [--quick] [--check]
+    python benchmarks/real_tables.py --data DIR [--runs 12] [--ways default] [--processes N]
+        [--quick] [--check]
 """
 
 import math
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cache, cached_property, partial
+from itertools import pairwise, product
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from frame import Bench
@@ -126,6 +131,7 @@ class Population:
         return feature
 
 
+@cache
 def load(path: Path) -> Population:
     """A table, every column mapped to [−1, 1], dependent ones left out."""
     rows = np.loadtxt(path, delimiter=",")
@@ -172,19 +178,35 @@ def planned_of(population: Population, holders: int) -> list[int]:
     return [population.n // holders] * holders
 
 
-def losses(population: Population, way: str, holders: int, runs: int) -> dict[str, list[float]]:
-    """Median loss at every ε, with and without a plan."""
-    medians: dict[str, list[float]] = {"planned": [], "without": []}
-    for epsilon in LOSS_EPSILONS:
-        for form, planned in (("planned", planned_of(population, holders)), ("without", [])):
-            study = population.study(way, epsilon, planned)
-            drawn = []
-            for run in range(runs):
-                rng = np.random.default_rng([run, holders])
-                posterior = posterior_of(study, population.x, population.y, holders, rng)
-                drawn.append(population.loss(posterior.mean()))
-            medians[form].append(float(np.median(drawn)))
-    return medians
+@dataclass(frozen=True)
+class Asked:
+    """What all cells have in common."""
+
+    way: str
+    holders: int
+    runs: int
+
+
+Job = tuple[Path, float]
+"""A table and ε."""
+Cells = Callable[[Callable[[Job], Any], Iterable[Job]], list[Any]]
+"""What becomes of every job, in their order."""
+
+
+def losses(asked: Asked, job: Job) -> tuple[float, float]:
+    """Median losses without a plan, and with one."""
+    path, epsilon = job
+    population = load(path)
+    medians = []
+    for planned in ([], planned_of(population, asked.holders)):
+        study = population.study(asked.way, epsilon, planned)
+        drawn = []
+        for run in range(asked.runs):
+            rng = np.random.default_rng([run, asked.holders])
+            posterior = posterior_of(study, population.x, population.y, asked.holders, rng)
+            drawn.append(population.loss(posterior.mean()))
+        medians.append(float(np.median(drawn)))
+    return medians[0], medians[1]
 
 
 @dataclass(frozen=True)
@@ -229,22 +251,26 @@ def cover(population: Population, study: Study, holders: int, run: int) -> Cover
     )
 
 
-def measure_losses(
-    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
-) -> None:
+def covers(asked: Asked, job: Job) -> list[Cover]:
+    """All runs of a cell."""
+    path, epsilon = job
+    population = load(path)
+    study = population.study(asked.way, epsilon, planned_of(population, asked.holders))
+    return [cover(population, study, asked.holders, run) for run in range(asked.runs)]
+
+
+def measure_losses(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -> None:
+    way = asked.way
     columns = {"table": "<14", "n": ",", "d": "d"}
     columns |= {f"{form} ε={e:g}": ".4f" for e in LOSS_EPSILONS for form in ("without", "planned")}
     table = bench.table(f"loss, {way}", columns)
-    planned = []
-    without = []
-    for each in populations:
-        medians = losses(each, way, holders, runs)
-        planned.append(medians["planned"])
-        without.append(medians["without"])
-        pairs = zip(medians["without"], medians["planned"], strict=True)
-        figures = [figure for pair in pairs for figure in pair]
-        table.row(each.name, each.n, each.design.shape[1], *figures)
-    means = [np.exp(np.log(np.array(each)).mean(axis=0)) for each in (without, planned)]
+    populations = [load(path) for path in paths]
+    pairs = np.array(cells(partial(losses, asked), product(paths, LOSS_EPSILONS)))
+    pairs = pairs.reshape(len(paths), len(LOSS_EPSILONS), 2)
+    for each, figures in zip(populations, pairs, strict=True):
+        table.row(each.name, each.n, each.design.shape[1], *figures.ravel().tolist())
+    without, planned = np.moveaxis(pairs, 2, 0)
+    means = [np.exp(np.log(each).mean(axis=0)) for each in (without, planned)]
     figures = [float(figure) for pair in zip(*means, strict=True) for figure in pair]
     table.row("geometric mean", None, None, *figures)
     gains = means[0] / means[1]
@@ -271,19 +297,18 @@ def say_exact(bench: Bench, what: str, exact: dict[str, bool]) -> None:
     bench.say(f"{what}, without grace: {len(missed)} of {len(exact)} bars missed{told}")
 
 
-def measure_cover(
-    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
-) -> None:
+def measure_cover(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -> None:
+    way = asked.way
     columns = {"table": "<14", "ε": "g", "coefficients": ".1f%", "±": ".1f%", "HC3": ".1f%"}
     table = bench.table(f"cover, {way}", columns | {"predictive": ".1f%", "warned": "%"})
     exact = {}
+    measured = iter(cells(partial(covers, asked), [(p, e) for e in COVER_EPSILONS for p in paths]))
     for epsilon in COVER_EPSILONS:
         shares = []
-        for each in populations:
-            study = each.study(way, epsilon, planned_of(each, holders))
-            drawn = [cover(each, study, holders, run) for run in range(runs)]
+        for each in map(load, paths):
+            drawn = next(measured)
             ours = [one.ours for one in drawn]
-            error = float(np.std(ours, ddof=1)) / math.sqrt(runs)
+            error = float(np.std(ours, ddof=1)) / math.sqrt(asked.runs)
             means = [float(np.mean([getattr(one, name) for one in drawn])) for name in NAMES]
             shares.append(means)
             table.row(each.name, epsilon, means[0], error, *means[1:])
@@ -305,36 +330,35 @@ def measure_cover(
 NAMES = ("ours", "robust", "predictive", "warned")
 
 
-def planned_widths(population: Population, study: Study, holders: int, runs: int) -> list[float]:
+def planned_widths(asked: Asked, job: Job) -> tuple[float, float]:
     """Median width over planned, and the share of coefficients within the plan's band."""
-    [plan] = forecast(study, planned_of(population, holders), [study.epsilon])
+    path, epsilon = job
+    population = load(path)
+    rows = planned_of(population, asked.holders)
+    study = population.study(asked.way, epsilon, rows)
+    [plan] = forecast(study, rows, [epsilon])
     drawn = []
-    for run in range(runs):
-        rng = np.random.default_rng([run, holders])
-        posterior = posterior_of(study, population.x, population.y, holders, rng)
+    for run in range(asked.runs):
+        rng = np.random.default_rng([run, asked.holders])
+        posterior = posterior_of(study, population.x, population.y, asked.holders, rng)
         low, high = posterior.interval(PROBABILITY).T
         drawn.append(high - low)
     widths = np.median(drawn, axis=0)
     within = (widths >= plan.narrow / GRACE) & (widths <= plan.wide * GRACE)
-    return [float(np.median(widths / plan.widths)), float(np.mean(within))]
+    return float(np.median(widths / plan.widths)), float(np.mean(within))
 
 
-def measure_plan(
-    bench: Bench, populations: list[Population], way: str, holders: int, runs: int
-) -> None:
+def measure_plan(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -> None:
+    way = asked.way
     columns = {"table": "<14"}
     columns |= {f"over planned ε={e:g}": ".2f" for e in COVER_EPSILONS}
     columns |= {f"in band ε={e:g}": "%" for e in COVER_EPSILONS}
     table = bench.table(f"plan, {way}", columns)
-    shares = []
-    for each in populations:
-        planned = planned_of(each, holders)
-        pairs = [
-            planned_widths(each, each.study(way, epsilon, planned), holders, runs)
-            for epsilon in COVER_EPSILONS
-        ]
-        shares.append([ratio for ratio, _ in pairs])
-        table.row(each.name, *[ratio for ratio, _ in pairs], *[within for _, within in pairs])
+    pairs = np.array(cells(partial(planned_widths, asked), product(paths, COVER_EPSILONS)))
+    pairs = pairs.reshape(len(paths), len(COVER_EPSILONS), 2)
+    for path, figures in zip(paths, pairs, strict=True):
+        table.row(load(path).name, *figures.T.ravel().tolist())
+    shares = pairs[:, :, 0]
     medians = np.median(shares, axis=0).tolist()
     table.row("median", *medians, *[None] * len(medians))
     for epsilon, median in zip(COVER_EPSILONS, medians, strict=True):
@@ -350,20 +374,24 @@ def main() -> None:
     bench.option("--runs", type=int, default=12)
     bench.option("--holders", type=int, default=1)
     bench.option("--ways", nargs="+", choices=WAYS, default=WAYS)
+    bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
     folder = options.data / "real" if (options.data / "real").is_dir() else options.data
     paths = sorted(folder.glob("*.csv")) + sorted(folder.glob("*.csv.gz"))
-    populations = [load(path) for path in paths]
     runs = options.runs
     ways = options.ways
     if options.quick:
         runs = 3
         ways = ways[:1]
-        populations = [each for each in populations if each.n <= 2 * LARGE]
-    for way in ways:
-        measure_losses(bench, populations, way, options.holders, max(3, runs // 2))
-        measure_cover(bench, populations, way, options.holders, runs)
-        measure_plan(bench, populations, way, options.holders, max(3, runs // 2))
+        paths = [path for path in paths if load(path).n <= 2 * LARGE]
+    with get_context("spawn").Pool(options.processes) as pool:
+        cells = partial(pool.map, chunksize=1)
+        for way in ways:
+            few = Asked(way, options.holders, max(3, runs // 2))
+            measure_losses(bench, paths, few, cells)
+            measure_cover(bench, paths, Asked(way, options.holders, runs), cells)
+            measure_plan(bench, paths, few, cells)
     bench.finish()
 
 

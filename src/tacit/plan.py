@@ -1,18 +1,19 @@
 """Plan: how wide intervals will be, from public quantities and a guess, before anybody publishes.
 
-Rows are imagined normal within the study's public domain: features fill three quarters of their
-public ranges, or all of their typical intervals, and overlap the more the more there are, as on
-public tables; the response has the guessed R². Their statistics go through the real encoder and the
-default method, with the noise that each ε would bring and without any. It is a forecast: features
-that fill less of their ranges, or are nearly collinear, give wider intervals. Where nothing is
-said of how much they fill, a band is given beside it. Of several visits the whole talk is imagined:
-every question is made of the answers before it, which hold the expected sums and state the noise.
+Rows are imagined as public tables are in the middle: features fill a little over half of their
+public ranges, nearer to one end and with a long tail to the other, or all of their typical
+intervals; neighbours overlap; and the response has the guessed R². Their statistics go through the
+real encoder and the default method, with the noise that each ε would bring and without any. It is a
+forecast: features that fill less of their ranges, or are nearly collinear, give wider intervals.
+Where nothing is said of how much they fill, a band is given. Of several visits the whole talk is
+imagined: every question is made of the answers before it, which hold expected sums and the noise.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -45,20 +46,27 @@ Array = NDArray[np.float64]
 
 IMAGINED_ROWS = 20_000
 PROBABILITY = 0.9
-FILL = 0.75
-"""Share of its public range that a feature is expected to fill."""
-BAND = ((1.0, 0.22), (0.25, 0.35))
-"""Fills and responses' sds between which it may be: the band where nothing is said of the fill."""
-OVERLAP = 1.2
-"""What p numeric features are expected to leave each other, times p to the power below."""
-VISITED_OVERLAP = 0.6
-"""The same where visits are several, which learn directions of the rows that one visit does not."""
-CROWDING = 1.25
+FILL = 0.55
+"""Share of its public range that a feature is expected to fill: an sd of 0.32 half ranges, as the
+first of several visits expects it."""
+ASIDE = 2 / 3
+"""How far aside a feature lies that does not fill its range, over the room that is left."""
+TAIL = 0.225
+"""Sd of the logarithm of a feature's values, from where its tail begins: a skewness of 0.7."""
+NEIGHBOURS = 0.86
+CROWD = 7
+"""Correlation of a numeric feature with the one before it where there are so many or more: the
+variance of its slope is then 6.6 times that of a feature which goes with no other. Of fewer it is
+less in proportion, and of one there is none."""
+BAND = ((1.0, 0.7), (0.25, 1.4))
+"""Fills, and responses' sds over the guessed one, between which it may be: the band where nothing
+is said of the fill."""
 MOST_EPSILON = 20.0
 """Largest ε that is looked at: beyond it little is promised."""
 MOST_EXTREME = 1e-6
 """Rate, over the response's range, below which no constant is looked for."""
 HALVINGS = 60
+TINY = 1e-9
 EPSILON_STEP = 1.01
 """How closely the smallest ε that suffices is found, as a factor."""
 
@@ -68,15 +76,15 @@ class Guess:
     """What the planner assumes of the data.
 
     How much features explain, for a family of the variance of what stands behind its answers or
-    counts; how much of their intervals they fill, in standard deviations
-    against those of an even spread; how they correlate; and the response's sd in half its range.
+    counts; how much of their intervals they fill, in standard deviations against those of an even
+    spread; how neighbours correlate; and the response's sd in half its range.
     The defaults are in the middle of public tables (benchmarks/real_tables.py).
     """
 
     r_squared: float = 0.5
     fill: float | None = None  # None: FILL of a range, and all of a typical interval
-    correlation: float | None = None  # None: 1 − 1.2/p^1.25 of p numeric features, .7 with visits
-    response_sd: float = 0.22
+    correlation: float | None = None  # of a numeric feature with the one before it; None: by rule
+    response_sd: float = 0.32
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
     family: FamilyName | None = None  # None: a straight line
     rate: float | None = None  # mean response of a family; None: a fifth of its range
@@ -92,12 +100,11 @@ class Guess:
         return FILL if feature.typical is None else 1.0
 
     def correlated(self, study: Study) -> float:
-        """Correlation of any two numeric features: the more there are, the more they overlap."""
+        """Correlation of neighbouring numeric features: the more there are, the more it is."""
         if self.correlation is not None:
             return self.correlation
         numeric = sum(feature.range is not None for feature in study.features)
-        left = OVERLAP if study.visit_count == 1 else VISITED_OVERLAP
-        return max(0.0, 1 - left / math.pow(max(numeric, 1), CROWDING))
+        return NEIGHBOURS * min(1.0, max(numeric - 1, 0) / (CROWD - 1))
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,9 @@ def forecast(
             "so many may stay in the study's secure_sum"
         )
     guess = guess or Guess()
-    return [_forecast(_study_at(study, epsilon), rows, epsilon, guess) for epsilon in epsilons]
+    return _never_wider(
+        [_forecast(_study_at(study, epsilon), rows, epsilon, guess) for epsilon in epsilons]
+    )
 
 
 def _study_at(study: Study, epsilon: float) -> Study:
@@ -167,14 +176,36 @@ def _study_at(study: Study, epsilon: float) -> Study:
     return Study.from_document(study.model_dump(mode="json") | {"epsilon": epsilon})
 
 
+def _never_wider(forecasts: list[Forecast]) -> list[Forecast]:
+    """The same where no budget has wider intervals than a smaller one.
+
+    Where noise hides most of the rows intervals are those of what is usual, and may be narrower
+    than those of what is then learnt. That is no reason to spend less.
+    """
+    falling = sorted(forecasts, key=lambda forecast: -forecast.epsilon)
+    given = {each.epsilon: each for each in accumulate(falling, _as_wide)}
+    return [given[each.epsilon] for each in forecasts]
+
+
+def _as_wide(larger: Forecast, forecast: Forecast) -> Forecast:
+    """A forecast with intervals no narrower than those of a larger budget."""
+    return replace(
+        forecast,
+        widths=np.maximum(forecast.widths, larger.widths),
+        scaled_widths=np.maximum(forecast.scaled_widths, larger.scaled_widths),
+        narrow=np.maximum(forecast.narrow, larger.narrow),
+        wide=np.maximum(forecast.wide, larger.wide),
+    )
+
+
 def _forecast(study: Study, rows: list[int], epsilon: float, guess: Guess) -> Forecast:
     central, sampling = _posteriors(study, rows, epsilon, guess)
     noisy = widths(central, PROBABILITY, "user")
     bare = widths(sampling, PROBABILITY, "user")
     ends = [noisy]
     if guess.fill is None:
-        for fill, sd in BAND:
-            end = replace(guess, fill=fill, response_sd=max(guess.response_sd, sd))
+        for fill, factor in BAND:
+            end = replace(guess, fill=fill, response_sd=factor * guess.response_sd)
             private, _ = _posteriors(study, rows, epsilon, end)
             ends.append(widths(private, PROBABILITY, "user"))
     outcome = central.outcome
@@ -257,18 +288,16 @@ def imagined_rows(
 ) -> tuple[dict[str, NDArray[np.generic]], Array]:
     """A table spread over the public domain, and the scaled coefficients of its response.
 
-    Numeric features share a common part, which makes them correlate; levels are equally likely.
+    Neighbouring numeric features correlate; levels are equally likely.
     """
     table: dict[str, NDArray[np.generic]] = {}
-    common = rng.standard_normal(rows)
+    before = rng.standard_normal(rows)
     correlation = guess.correlated(study)
     for feature in study.features:
         if feature.range is not None:
-            middle, half = feature.mapping
             own = rng.standard_normal(rows)
-            normal = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own
-            values = middle + half * guess.filled(feature) / math.sqrt(3) * normal
-            table[feature.name] = np.clip(values, *feature.range)
+            before = correlation * before + math.sqrt(1 - correlation**2) * own
+            table[feature.name] = _values(feature, guess, before)
         else:
             levels = np.array(feature.all_levels)
             table[feature.name] = levels[rng.integers(len(levels), size=rows)]
@@ -276,8 +305,7 @@ def imagined_rows(
     if guess.family is not None:
         table[study.response.name], beta = _answers(study, guess, link_named(guess.family), rng, x)
         return table, beta
-    signal_sd = guess.response_sd * np.sqrt(guess.r_squared / max(len(x), 1))
-    slopes = _slopes(x, signal_sd)
+    slopes = _slopes(x, guess.response_sd * math.sqrt(guess.r_squared))
     signal = slopes @ (x - x.mean(axis=1, keepdims=True)) if len(x) else np.zeros(rows)
     residual_sd = guess.response_sd * np.sqrt(1 - guess.r_squared)
     y = np.clip(signal + residual_sd * rng.standard_normal(rows), -1, 1)
@@ -286,11 +314,25 @@ def imagined_rows(
     return table, np.array([*constant, *slopes])
 
 
+def _values(feature: Feature, guess: Guess, normal: Array) -> Array:
+    """Values of a numeric feature with a long tail upwards, made of normal ones."""
+    middle, half = feature.mapping
+    fill = guess.filled(feature)
+    long = np.expm1(TAIL * normal) / TAIL
+    spread = (long - long.mean()) / long.std() * fill / math.sqrt(3)
+    low, high = feature.range or (-math.inf, math.inf)
+    values: Array = np.clip(middle + half * (spread - ASIDE * (1 - fill)), low, high)
+    return values
+
+
 def _slopes(x: Array, sd: float) -> Array:
-    """Slopes of either sign, each of which carries the same standard deviation."""
+    """Slopes of either sign and equal weight, which together carry a standard deviation."""
+    if not len(x):
+        return np.zeros(0)
     signs = np.where(np.arange(len(x)) % 2, -1.0, 1.0)
-    slopes: Array = signs * sd / np.maximum(x.std(axis=1), 1e-9)
-    return slopes
+    slopes = signs / np.maximum(x.std(axis=1), TINY)
+    scaled: Array = slopes * sd / max(float((slopes @ x).std()), TINY)
+    return scaled
 
 
 def _answers(
@@ -302,7 +344,7 @@ def _answers(
     rate = top / 5 if guess.rate is None else guess.rate
     if not 0 < rate < top:
         raise StudyError(f"rate must lie between 0 and {top:g}, the response's range; got {rate:g}")
-    slopes = _slopes(x, link.spread(guess.r_squared, rate) / math.sqrt(max(len(x), 1)))
+    slopes = _slopes(x, link.spread(guess.r_squared, rate))
     index = slopes @ x if len(x) else np.zeros(x.shape[1])
     low = link.inverse(MOST_EXTREME * top) - float(np.abs(index).max())
     high = -low if link.binary else link.inverse(top)

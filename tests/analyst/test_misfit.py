@@ -20,6 +20,7 @@ from tacit.analyst.misfit import (
     columns_of,
     lost_square,
     misfit_of,
+    pull_of,
     shares_of,
     taken,
     times_levels,
@@ -210,3 +211,27 @@ def test_a_number_times_levels_alone_is_a_column_like_any_other():
     product = {"product": ["group", "even"]}
     group = {"name": "group", "levels": ["a", "b"]}
     assert times_levels(study([EVEN, group], terms=[product])) == {}
+
+
+def test_noise_in_the_gram_does_not_blow_up_what_is_said_of_a_slope(asked):
+    """A direction that noise makes look a thousand times flatter, which would be as much wider."""
+    agreed = study([EVEN, LONG], epsilon=1.0)
+    places, question, told, _ = asked(agreed, rows(np.random.default_rng(0)))
+    flat = replace(told, gram=np.diag([1.0, 1.0, 1e-6]), seen_sd=0.1)
+    flatter = replace(flat, gram=np.diag([1.0, 1.0, 1e-9]))
+    widest = [misfit_of(agreed, places, question, each).max() for each in (flat, flatter)]
+    assert widest[1] < 10 * widest[0]
+
+
+def test_the_first_answer_pulls_along_axes_that_it_took_for_longer_than_they_are():
+    """It expected a variance of 1 where rows have 1/16: slopes have four times the variance."""
+    first = np.diag([0.5, 2.0, 2.0])
+    gram = np.diag([1.0, 1.0, 1 / 16])
+    pull = pull_of(first, first, np.eye(3), gram)  # corrections told nothing
+    assert pull == pytest.approx(np.diag([0.0, 0.0, 3 * 2.0]), abs=1e-12)
+    halved = pull_of(first / 2, first, np.eye(3), gram)  # they told as much as it did
+    assert halved == pytest.approx(pull / 4, abs=1e-12)
+    many = pull_of(np.array([first, first / 2]), first, np.eye(3), gram)
+    assert many == pytest.approx(np.array([pull, halved]), abs=1e-12)
+    assert pull_of(9 * first, first, np.eye(3), gram) == pytest.approx(pull, abs=1e-12)
+    assert np.all(pull_of(first, first, np.eye(3), np.eye(3)) == pytest.approx(0.0, abs=1e-12))

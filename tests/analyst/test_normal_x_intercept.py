@@ -1,7 +1,7 @@
 """`normal-x` with an intercept that is 1 in every row: both samplers against SciPy's densities, the
 conjugate posterior and each other.
 
-False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it
+False-alarm rates: 1e-6 per comparison of means, 1e-6 per calibration test (seeds are fixed, so it
 was taken once). A wrong kernel must reach 1e-6.
 
 Covers `tacit.analyst.methods.normal_x.frame`.
@@ -44,7 +44,7 @@ from tacit.analyst.prior import Prior
 from tacit.simulation import exact, simulate
 from tacit.study import Study
 
-FALSE_ALARM = 1e-4
+FALSE_ALARM = 1e-6  # seeds are fixed, but another processor rounds otherwise
 REJECTION = 1e-6
 
 
@@ -433,7 +433,7 @@ def test_geweke(name):
         )
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", ["gradient", pytest.param("metropolis", marks=pytest.mark.slow)])
 def test_geweke_notices_a_degree_of_freedom_too_many(name):
     with double_precision():
         assert smallest(geweke(WRONG[name], random.key(2), replicates=1000, rounds=40)) < REJECTION
@@ -515,7 +515,7 @@ def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float 
     assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors apart"
 
 
-@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("p", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_both_samplers_have_the_same_posterior(p):
     """Two holders of unequal size, noise as large as what the features vary by."""
     evidence, prior = evidence_of(p=p, rows=(80, 12), noise=4.0), prior_of(p + 1)
@@ -675,10 +675,12 @@ def releases_of(p: int, holders: int, rows: int = 40_000) -> Evidence:
     ).evidence
 
 
-SLOW_CELLS = [pytest.param(*cell, marks=pytest.mark.slow) for cell in [(9, 10), (19, 1), (19, 10)]]
+SLOW_CELLS = [
+    pytest.param(*cell, marks=pytest.mark.slow) for cell in [(1, 1), (9, 10), (19, 1), (19, 10)]
+]
 
 
-@pytest.mark.parametrize(("p", "holders"), [(1, 1), (4, 5), *SLOW_CELLS])
+@pytest.mark.parametrize(("p", "holders"), [(4, 5), *SLOW_CELLS])
 def test_chains_converge(p, holders):
     """Holders of unequal size, the first with a few per cent of what the last has."""
     draws = normal_x_gradient.fit(releases_of(p, holders), Prior.weak(p + 1), Settings())

@@ -1,6 +1,6 @@
 """`normal-x`, pseudo-marginal: Geweke's test, calibration, and its draws against the gradient's.
 
-False-alarm rates: 1e-6 per comparison of means, 1e-4 per calibration test (seeds are fixed, so it
+False-alarm rates: 1e-6 per comparison of means, 1e-6 per calibration test (seeds are fixed, so it
 was taken once). A wrong kernel must reach 1e-6.
 
 Covers `tacit.analyst.methods.normal_x.pseudo_marginal`.
@@ -36,7 +36,7 @@ from tacit.analyst.methods.normal_x.pseudo_marginal import (
 )
 from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 
-FALSE_ALARM = 1e-4
+FALSE_ALARM = 1e-6  # seeds are fixed, but another processor rounds otherwise
 REJECTION = 1e-6
 EACH = D * (D + 1) // 2
 PARTICLES = 8
@@ -145,6 +145,7 @@ def test_the_estimate_is_unbiased():
     assert error < 0.2 * many.mean()
 
 
+@pytest.mark.slow
 def test_gradient_samples_the_same_posterior():
     evidence = evidence_of(d=2, holders=2, noise=6.0)
     ours = pseudo_marginal.fit(evidence, prior_of(2), Settings(draws=6000, seed=1))

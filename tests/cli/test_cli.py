@@ -662,6 +662,7 @@ def test_a_signed_release(tacit, house):
 # demo.
 
 
+@pytest.mark.usefixtures("same_noise")
 @pytest.mark.parametrize(
     ("real", "holders"), [(True, {"UA", "OO"}), (False, {"north", "south", "east"})]
 )

@@ -104,7 +104,8 @@ def test_the_tutorials_tables_are_written_once_and_overwrite_nothing(tacit, hous
 
 
 def test_a_study_is_written_by_answering_questions(tacit, house, monkeypatch):
-    answers = iter(["days", "days:0..30", "age", "age:18..100", "sex:f|m", "", 2.0, 1e-6])
+    columns = ["days", "days:0..30", "age", "age:18..100", "sex:f|m", ""]
+    answers = iter([*columns, 2.0, 1e-6, "5,000", "0", "5000 8000"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.prompt", lambda *_words, **_options: next(answers))
     code, out, _ = tacit("study", "new", "--out", "asked.toml")
@@ -112,6 +113,11 @@ def test_a_study_is_written_by_answering_questions(tacit, house, monkeypatch):
     assert out.count("must be NAME:LOW..HIGH") == 2
     study = Study.load(house / "asked.toml")
     assert (study.epsilon, study.columns) == (2.0, ("(intercept)", "age", "sex[m]"))
+    assert (out.count("without a comma"), study.planned_rows) == (2, (5000, 8000))
+    assert study.visit_count > 1
+    answers = iter([*columns, 2.0, 1e-6, ""])
+    assert tacit("study", "new", "--out", "unknown.toml")[0] == 0
+    assert Study.load(house / "unknown.toml").planned_rows == ()
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert "give --response" in tacit("study", "new", "--out", "other.toml")[2]
 

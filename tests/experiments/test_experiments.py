@@ -19,13 +19,15 @@ from experiments import __main__ as command
 from experiments import settings
 from experiments.model.data import FILES
 from experiments.model.design import simulated_rows
-from experiments.model.printed import NON_PRIVATE, REAL
+from experiments.model.printed import METHODS, NON_PRIVATE, REAL
 from experiments.run import apart, compute, own, real
 from experiments.run.apart import Piece, whole
 from experiments.run.parts import PartError, columns_of, part_of, record, save
 from experiments.run.simulated_closed import own_part
+from experiments.show.ahead import informed_table, ratio_table
 from experiments.show.page import write_page
 from experiments.show.real import same_probability, verdict
+from experiments.show.report import INFORMED
 from experiments.show.summary import Mean, mean_of
 from experiments.show.tables import Table
 
@@ -134,11 +136,35 @@ def test_the_default_stands_beside_itself_with_the_papers_prior(out):
     )
     assert np.median(informed) < 5 * np.median(plain)
     tables = out / "tables"
-    assert "2 by medians" not in (tables / "simulated-ratio-estimation-informed.md").read_text()
+    caption = (tables / "simulated-ratio-estimation-informed.md").read_text().splitlines()[0]
+    assert "of 2 cells, below 0.95: 0 by means and 0 by medians" in caption
+    assert caption.endswith("so that the prior alone decides: none.")
+    best = (tables / "simulated-best.md").read_text()
+    assert sum(best.count(f"| {method} ") for method in METHODS) == 2
     part = np.load(out / "parts" / "simulated" / "noise-aware-d2-j2.npz")
     told = part["covered"][part["record:method"] == "noise-aware"]
     assert told.sum() >= 8
     assert f"{100 * told.mean():.0f} % over all" in (tables / "simulated-covered.md").read_text()
+
+
+def test_cells_that_the_prior_alone_decides_are_named():
+    """Ours is twice as far off as theirs at ε = 1 and half as far at 10; informed, half in both."""
+    errors = {"fixed-s": (1.0, 1.0), "noise-aware": (2.0, 0.5), INFORMED: (0.5, 0.5)}
+    columns = {
+        "method": np.repeat(list(errors), 2),
+        "calibration": np.full(6, "honest"),
+        "d": np.full(6, 2),
+        "holders": np.full(6, 1),
+        "epsilon": np.tile([1.0, 10.0], 3),
+        "estimation": np.concatenate(list(errors.values())),
+    }
+    made = settings.record_of("simulated", SMALL["simulated"] | {"holders": [1], "seed": 0})
+    plain = ratio_table(columns, "estimation", made)
+    assert "of 2 cells, below 0.95: 1 by means and 1 by medians" in plain.caption
+    assert plain.rows == [["2", "1", "0.5 (0.5)", "2.0 (2.0)"]]
+    informed = informed_table(columns, "estimation", made)
+    assert "0 by means" in informed.caption
+    assert informed.caption.endswith("the prior alone decides: d = 2, J = 1, ε = 1.")
 
 
 def test_parts_of_the_default_are_made_side_by_side_as_one_by_one(out, tmp_path, monkeypatch):

@@ -24,6 +24,8 @@ STUDY = Study.from_document(
     }
 )
 SLOPE = 0.1
+SURE = 1 - 1e-9
+"""How sure an interval is that must hold the truth: the noise here is real, and has no seed."""
 """Days per year of age, as the tables are made."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
-from sites import STUDY, changed, charges, make_site
+from sites import STUDY, SURE, changed, charges, make_site
 
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.errors import FederationError
@@ -80,7 +80,7 @@ def test_five_sites_give_a_posterior(tmp_path):
     order = Order(inquiry(least=5), tmp_path / "out", "noise-aware", "weak")
     posterior = federate(grid, order)
     assert [contribution.holder for contribution in posterior.contributions] == list(HOLDERS)
-    low, high = posterior.interval(0.99999)[posterior.names().index("age")]
+    low, high = posterior.interval(SURE)[posterior.names().index("age")]
     assert low < 0.1 < high
     saved = Posterior.load(order.out / "posterior.parquet")
     assert saved.mean().tolist() == posterior.mean().tolist()

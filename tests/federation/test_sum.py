@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sites import SLOPE, STUDY, changed, charges, make_site, table
+from sites import SLOPE, STUDY, SURE, changed, charges, make_site, table
 from sums import NAMES, grid_of, sites, summing
 
 from tacit.analyst.collection import collect
@@ -155,7 +155,7 @@ def test_a_study_runs_to_its_posterior(sites, tmp_path):
     assert [contribution.holder for contribution in posterior.contributions] == [
         "secure sum of 5 holders"
     ]
-    low, high = posterior.interval(0.99999)[posterior.names().index("age")]
+    low, high = posterior.interval(SURE)[posterior.names().index("age")]
     assert low < SLOPE < high
     assert fit(collect(tmp_path / "out/releases")).mean().tolist() == posterior.mean().tolist()
     assert (tmp_path / "out/report.html").exists()

@@ -6,7 +6,7 @@ Covers `tacit.federation.server.app`, `tacit.federation.server.gather` and
 
 import pytest
 from flwr.app import Context, Message, RecordDict
-from sites import changed, charges, make_site
+from sites import SURE, changed, charges, make_site
 
 from tacit.federation.client.app import app, release
 from tacit.federation.client.policy import Policy
@@ -62,7 +62,7 @@ def test_all_visits_happen_in_one_run_and_are_paid_once(tmp_path):
     posterior = federate(LocalGrid(sites(tmp_path)), order(tmp_path))
     assert {each.holder for each in posterior.contributions} == set(HOLDERS)
     assert spent(tmp_path) == [[STUDY.epsilon, 0.0, 0.0, 0.0]] * 3
-    low, high = posterior.interval(0.999)[posterior.names().index("age")]
+    low, high = posterior.interval(SURE)[posterior.names().index("age")]
     assert low < 0.1 < high
     questions = sorted(path.name for path in (tmp_path / "out").glob("question*.json"))
     assert questions == ["question2.json", "question3.json", "question4.json"]

@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from sites import SLOPE, charges, make_site, table
+from sites import SLOPE, SURE, charges, make_site, table
 from sums import NAMES, Wire, grid_of, sites, summing
 
 from tacit.analyst.collection import collect
@@ -69,7 +69,7 @@ def three(tmp_path_factory):
 def test_every_visit_is_a_sum_and_one_charge_pays_for_all(sites, tmp_path):
     study = summing(sites, **VISITS)
     posterior = federate(grid_of(sites), order(study, tmp_path))
-    low, high = posterior.interval(0.99999)[posterior.names().index("age")]
+    low, high = posterior.interval(SURE)[posterior.names().index("age")]
     assert low < SLOPE < high
     for path in sites.values():
         entries = [(charge.study, charge.epsilon, charge.mu > 0) for charge in charges(path)]

@@ -78,6 +78,7 @@ def test_every_question_is_made_of_the_answers_before_it(tmp_path):
     assert answers[1].question.map == answers[2].question.map
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_visits_tell_more_than_one_release_of_the_same_budget(tmp_path):
     table = rows(1, 4000)
     widths = []
@@ -143,6 +144,7 @@ def exchange(agreed, folder, tables):
     return messages, questions
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_holders_answer_question_after_question_and_pay_once(tmp_path):
     agreed = study(4, (ROWS, ROWS))
     messages, questions = exchange(agreed, tmp_path, [rows(0), rows(1)])
@@ -154,7 +156,7 @@ def test_holders_answer_question_after_question_and_pay_once(tmp_path):
     posterior = fit(messages)
     low, high = posterior.interval(0.99)[1]
     assert high - low < 0.3
-    low, high = posterior.interval(0.9999)[1]  # false alarms: one in 10,000, of real noise
+    low, high = posterior.interval(0.999)[1]
     assert low < 0.2 < high
 
 
@@ -196,8 +198,8 @@ def test_a_later_visit_needs_the_one_before_and_the_same_budget(tmp_path):
         publish(agreed, rows(), holder="north", ledger=ledger, question=strange)
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_a_holder_that_misses_the_last_visit_still_helps(tmp_path):
-    """The noise is real: about one false alarm in 10,000 runs, the interval's own rate."""
     agreed = study(4, (ROWS, ROWS))
     names = ["north", "south"]
     question = None
@@ -211,10 +213,11 @@ def test_a_holder_that_misses_the_last_visit_still_helps(tmp_path):
             )
         if visit < 4:
             question = next_question(agreed, list(messages.values()))
-    low, high = fit(list(messages.values())).interval(0.9999)[1]
+    low, high = fit(list(messages.values())).interval(0.999)[1]
     assert low < 0.2 < high
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_holders_of_unequal_budgets_of_whom_one_misses_visits(tmp_path):
     """Who spends more is asked again; the other's first answer still counts."""
     agreed = study(visits=4, planned=(ROWS, ROWS))

@@ -139,7 +139,8 @@ def _posterior(
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))
     pooled = None if apart else pool(evidence, prior, outcome)
     if frame is not None:
-        outcome = frame.outcome(outcome)
+        pulls = stated.by_spread and source.family is None
+        outcome = frame.outcome(outcome, prior.covariance if pulls else None)
         evidence = frame.evidence(evidence)
         pooled = None if pooled is None else frame.pooled(pooled)
     sentences = [*cautions(evidence, kept.study.columns, prior, outcome), *told.cautions]

@@ -7,6 +7,10 @@ between the two belongs to rows that count for less. On public tables a slope is
 `LOST`·ℓσ, in units of its error from one row. The product of a number and levels lies far out only
 where the number does, and has its ℓ. A bound takes a long tail off residuals, and thereby moves the
 intercept.
+
+And the first answer, which corrections have for a prior, expects slopes of size λ^(−1/2) along an
+axis on which rows have variance λ. Where corrections find less variance than it took there to be,
+slopes may be larger than it expected, and it pulls them to 0 (`pull_of`).
 """
 
 import math
@@ -76,7 +80,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = told.map @ np.linalg.inv(told.gram) @ told.map.T  # of slopes, from one row
+    errors = told.map @ _steady(told.gram, told.seen_sd) @ told.map.T  # of slopes, from one row
     for place, share in shares_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
@@ -119,6 +123,36 @@ def times_levels(study: Study) -> dict[int, int]:
         else:
             times += [(place, name) for place in columns]
     return {place: own[name] for place, name in times if name in own}
+
+
+def _steady(gram: Array, sd: float) -> Array:
+    """Inverse of X'X that noise of this sd does not blow up: λ/(λ² + sd²) along each axis."""
+    values, vectors = np.linalg.eigh(gram)
+    inverse: Array = (vectors * (values / (values**2 + sd**2))) @ vectors.T
+    return inverse
+
+
+def pull_of(covariance: Array, first: Array, taken_for: Array, gram: Array) -> Array:
+    """Covariance, in mapped columns, of how far the first answer may pull slopes beside its own.
+
+    It has the covariance `first` as a prior, with which slopes have `covariance`, (…, d, d); it
+    took rows to have the variance `taken_for`, where they have `gram`. Along an axis with ν times
+    less variance than was expected, over the usual ν, slopes are expected to have √ν times the
+    variance. Of the difference the first answer's share in what is known is left.
+    """
+    root = np.linalg.cholesky(np.linalg.inv(gram))
+    ratios, turned = np.linalg.eigh(root.T @ taken_for @ root)
+    axes = root @ turned
+    back = np.linalg.inv(axes)
+    usual = np.diag(back @ first @ back.T)
+    more = np.sqrt(np.maximum(ratios / np.median(ratios), 1.0)) - 1
+    unexpected = (axes * (more * usual)) @ axes.T
+    roots = np.linalg.cholesky(covariance)
+    shares, vectors = np.linalg.eigh(roots.swapaxes(-1, -2) @ np.linalg.inv(first) @ roots)
+    along = roots @ vectors
+    share = (along * np.minimum(shares, 1.0)[..., None, :]) @ np.linalg.inv(along)
+    pull: Array = share @ unexpected @ share.swapaxes(-1, -2)
+    return pull
 
 
 def taken(bound: float) -> float:

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.question import Question
-from tacit.visits.ask import Opening
-from tacit.visits.cut import cut_of
+from tacit.visits.opening import Opening
 from tacit.visits.pool import Joined
 
 Array = NDArray[np.float64]
@@ -57,7 +56,7 @@ class Readings:
             first_start=first.start,
             first_bound=first.bound,
             first_radius=first.radius,
-            first_rate=cut_of(opening.answer.response, opening.pool.bound).rate,
+            first_rate=opening.rate,
         )
 
     def suit(self, d: int) -> bool:

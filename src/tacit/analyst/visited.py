@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.misfit import Told, misfit_of
+from tacit.analyst.misfit import Told, misfit_of, pull_of
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
@@ -25,7 +25,8 @@ from tacit.errors import ReleaseError
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.visits.ask import Opening, check_questions, opening_of
+from tacit.visits.ask import check_questions
+from tacit.visits.opening import Opening, first_opening, opening_of
 from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -61,6 +62,7 @@ class Frame:
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
     misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
+    taken_for: Array | None = None  # (d, d): X'X per row, as the first answer's prior took it
     readings: Readings | None = None  # how visits were read; None of files from before
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
@@ -152,11 +154,12 @@ class Frame:
         doubt: Array = (wide / np.clip(shares, LEAST_NOISE, 1.0)) @ wide.T
         return doubt
 
-    def outcome(self, outcome: Outcome) -> Outcome:
+    def outcome(self, outcome: Outcome, first: Array | None = None) -> Outcome:
         """What is known of b as what is known of θ.
 
-        X'X of mapped columns is κ times that of rows, so that n over its first entry, by which a
-        method raises the residual variance of shrunk rows (N10), is 1/κ too large.
+        `first` is the first answer's covariance, where that was b's prior. X'X of mapped columns is
+        κ times that of rows, so that n over its first entry, by which a method raises the residual
+        variance of shrunk rows (N10), is 1/κ too large.
         """
         if isinstance(outcome, Draws):
             return replace(
@@ -165,7 +168,7 @@ class Frame:
                 noise_variance=self.whole * outcome.noise_variance,
             )
         if isinstance(outcome, Student):
-            scale = None if outcome.scale is None else self._widened(outcome.scale)
+            scale = None if outcome.scale is None else self._widened(outcome.scale, first)
             return replace(
                 outcome,
                 location=self._moved(outcome.location),
@@ -176,7 +179,7 @@ class Frame:
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
-            covariances=self._widened(outcome.covariances),
+            covariances=self._widened(outcome.covariances, first),
             noise_variances=unshrunk / outcome.unshrunk * outcome.noise_variances,
             unshrunk=unshrunk,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
@@ -223,9 +226,13 @@ class Frame:
         moved: Array = self.start + locations @ self.map.T
         return moved
 
-    def _widened(self, covariance: Array) -> Array:
+    def _widened(self, covariance: Array, first: Array | None) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
-        return self._spread(covariance if self.misfit is None else covariance + self.misfit)
+        whole = covariance if self.misfit is None else covariance + self.misfit
+        if first is not None and self.taken_for is not None:
+            seen = self.gram + self.gram_sd * np.eye(len(self.gram))
+            whole = whole + pull_of(covariance, first, self.taken_for, seen)
+        return self._spread(whole)
 
     def _spread(self, covariance: Array) -> Array:
         spread: Array = self.map @ covariance @ self.map.T
@@ -238,18 +245,22 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     given = [release for release in releases if isinstance(release, Release)]
     talks = [release.answers for release in given]
     check_questions(talks)
-    opening = opening_of(study, given)
     latest = max(len(talk) for talk in talks)
     if latest == 1:
         raise ReleaseError(
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    whole_talk = next(talk for talk in talks if len(talk) == latest)
+    opening, before = opening_of(study, given, correction=latest - 1)
+    talks = [talk[before:] for talk in talks if len(talk) > before]
+    whole_talk = next(talk for talk in talks if len(talk) == latest - before)
     last = whole_talk[-1].question
     start = last.start
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
+    first = first_opening(study, given)
+    scatter = _scatter(first, [release.answers[0] for release in given])
+    across = inverse @ first.map
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
     known = opening.answer.seen.mapped(whole)
@@ -268,13 +279,14 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         map=matrix,
         start=start,
         first=opening.theta,
-        covariance=turn @ (opening.stretch.covariance + _scatter(opening, talks)) @ turn.T,
+        covariance=turn @ opening.stretch.covariance @ turn.T + across @ scatter @ across.T,
         shared=shared,
         later=later,
         gram=rate * shape.gram,
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
+        taken_for=opening.answer.known.mapped(whole).gram,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     places = [each.visit.places for each in given if each.visit and each.visit.places]
@@ -316,14 +328,14 @@ def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Questi
     )
 
 
-def _scatter(opening: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:
     """Variance of the first answer by what holders differ in, along its axes.
 
     The first answer is that of all holders' rows together: where one lies elsewhere it is no
     narrow prior of what holders have in common. Scatter that noise and few rows explain counts for
     nothing.
     """
-    pools = [Pool.of(talk[0]) for talk in talks]
+    pools = [Pool.of(answer) for answer in answers]
     none = np.zeros((len(opening.theta), len(opening.theta)))
     if len(pools) < FEWEST:
         return none

@@ -137,7 +137,9 @@ def _engine() -> Finding:
         import jax
 
         devices = jax.devices()
-    except (ImportError, RuntimeError) as error:
+    except ImportError:
+        return Finding("engine", ok=False, seen="nothing to sample with: `sampling` is absent")
+    except RuntimeError as error:
         return Finding("engine", ok=False, seen=f"no device to sample on ({type(error).__name__})")
     names = ", ".join(f"{device.device_kind} ({device.platform})" for device in devices)
     return Finding("engine", ok=True, seen=f"samples on {names}")

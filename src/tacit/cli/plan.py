@@ -61,7 +61,7 @@ Fill = Annotated[
         min=0.01,
         max=1,
         help="Guess: share of their (typical) ranges that features fill. "
-        "[default: three quarters of a range, all of a typical one, and a band]",
+        "[default: 0.55 of a range, all of a typical one, and a band]",
     ),
 ]
 Spread = Annotated[
@@ -201,7 +201,7 @@ def _facts(forecast: "Forecast") -> dict[str, Any]:
 
 def _guessed(guess: "Guess", study: "Study") -> list[str]:
     """What the table below rests on."""
-    filled = "three quarters of their ranges, or all of their typical intervals"
+    filled = "0.55 of their ranges, or all of their typical intervals"
     if guess.fill is not None:
         filled = f"{guess.fill:g} of their (typical) ranges"
     lines = [
@@ -210,6 +210,7 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
     ]
     if guess.fill is None:
         lines.append("         (between: all of them, and a quarter with responses spread wider)")
+    lines.append("         with a long tail, and neighbours that correlate, as on public tables")
     if guess.spread is not None:
         lines.append(f"         and that slopes differ between holders with sd {guess.spread:g}")
     if guess.family is not None:

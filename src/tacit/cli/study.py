@@ -85,10 +85,11 @@ def new(
     if os.path.lexists(out):
         raise StudyError(f"{str(out)!r} exists already: choose another --out, or remove it")
     if response is None and columns is None and sys.stdin.isatty():
-        from tacit.cli.study_questions import ask_budget, ask_columns
+        from tacit.cli.study_questions import ask_budget, ask_columns, ask_rows
 
         response, columns = ask_columns()
         epsilon, delta = ask_budget(epsilon, delta)
+        planned_rows = planned_rows or ask_rows()
     if response is None or not columns:
         raise StudyError(
             "give --response, as days:0..30, and --columns, as age:18..100; at a terminal, give "

@@ -35,6 +35,20 @@ def ask_budget(epsilon: float, delta: float) -> tuple[float, float]:
     return chosen, typer.prompt("delta", default=delta, type=float)
 
 
+def ask_rows() -> list[int]:
+    """How many rows each holder will have, or nothing where that is not known."""
+    typer.echo(
+        "\nAbout how many rows will each holder have? Where that is known, several visits may\n"
+        "correct a first answer within the same epsilon. As 5000, or 5000 8000 for two holders;\n"
+        "nothing where it is not known."
+    )
+    while True:
+        words = str(typer.prompt("Rows", default="", show_default=False)).split()
+        if all(word.isascii() and word.isdigit() and int(word) > 0 for word in words):
+            return [int(word) for word in words]
+        typer.echo("whole numbers without a comma, one for each holder, as 5000 8000")
+
+
 def _asked(question: str, check: Callable[[str], object]) -> str:
     while True:
         text: str = typer.prompt(question)

@@ -37,6 +37,10 @@ LEAST_MEAN = 0.15
 STRETCH = 0.5
 """Power of the features' covariance, up to which directions are made equally long: whole
 stretching (1) puts as much noise on directions that explain little as on the others."""
+CLEARLY_SHORT = 0.5
+SURELY_SHORT = 2.0
+"""Standard deviations of what is known of a direction, that it is taken to be long at least: in the
+first map, and in a later one, which goes the whole way."""
 ROUNDS = 8
 
 
@@ -172,15 +176,28 @@ class Stretch:
 
 
 def stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
-    """The map that brings directions nearer to one length, as far as noise lets them be seen."""
+    """The first map: directions come nearer to one length, as far as noise lets them be seen."""
+    return _stretch(answer, STRETCH, CLEARLY_SHORT, intercept=intercept)
+
+
+def whole_stretch_of(answer: FirstAnswer, *, intercept: bool) -> Stretch:
+    """A later map: directions get one length, but for those that noise hides."""
+    return _stretch(answer, 1.0, SURELY_SHORT, intercept=intercept)
+
+
+def _stretch(answer: FirstAnswer, power: float, sds: float, *, intercept: bool) -> Stretch:
+    """Columns in which directions have lengths to the power 1 − `power` of what they have.
+
+    None is taken for shorter than so many standard deviations of what is known of it.
+    """
     gram = answer.known.gram
     d = len(gram)
     axes, spreads = axes_of(gram, intercept=intercept)
     first = int(intercept)
     doubt = math.sqrt(2 * float(np.mean(answer.known.variance[first:, first:]))) if d > first else 0
-    lengths = np.maximum(spreads, max(doubt / 2, answer.known.least))
+    lengths = np.maximum(spreads, max(sds * doubt, answer.known.least))
     # A symmetric root moves little when a release does: whoever recomputes it finds the same.
-    root = (axes * (lengths / answer.usual) ** (-STRETCH / 2)) @ axes.T
+    root = (axes * (lengths / answer.usual) ** (-power / 2)) @ axes.T
     matrix = np.eye(d)
     matrix[first:, first:] = root
     if intercept:

@@ -125,6 +125,7 @@ class Shape:
     residual: float  # sd of residuals from the last offset, as if none was cut
     laws: tuple[Law, ...]  # of residuals at every visit
     level: float  # what rows kept of their squared length
+    known: "Known"  # X'X per row of rows that are not shrunk, as it was seen
 
 
 def shape_of(
@@ -157,6 +158,7 @@ def shape_of(
         residual=math.sqrt(told_of * seen + (1 - told_of) * residual**2),
         laws=laws,
         level=level,
+        known=told,
     )
 
 

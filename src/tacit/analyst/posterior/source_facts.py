@@ -18,6 +18,7 @@ TWO_AXES = (
     "feature_scale",
     "map",
     "misfit",
+    "taken_for",
     "gram",
     "starts",
     "first_map",
