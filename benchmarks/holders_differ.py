@@ -58,7 +58,7 @@ REACH = 2.0
 """Half-width of the response's range; scaled coefficients are θ over this."""
 KINDS = {"none": (), "intercept": (0,), "slope": (1,), "all": (0, 1, 2, 3)}
 RUNS = {5: 100, 10: 80, 30: 50, 131: 24}
-COMPARED = 20
+COMPARED = 50
 """Runs of a cell whose widths are compared."""
 TAILS = np.array([0.05, 0.95])
 CONFIDENCE = 0.99
