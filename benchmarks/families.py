@@ -18,8 +18,8 @@ covariance of features; and the largest mean error of a slope over the root mean
 Coverage: share of slopes whose 90 % interval holds the truth, that is of odds ratios. Times: a fit
 at d = 20 with ten holders. A public table: `families_table.py`.
 
-Floor: what the best reading without bias loses by the noise alone (`noise_alone`). A reading with a
-prior may lose a little less, as ours does where noise is large.
+Floor: what the best reading without bias loses by the noise alone (`families_floor.py`). A reading
+with a prior may lose a little less, as ours does where noise is large.
 
 Visits: the same studies with several, of which no floor is known.
 
@@ -44,6 +44,7 @@ from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
+from families_floor import noise_alone
 from families_made import DESIGNS, SHOWN, Array, Cell, Made, study_of
 from frame import Bench
 from scipy import stats
@@ -55,9 +56,7 @@ from tacit.analyst.posterior.posterior import Posterior
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import privatise
 from tacit.holder.statistics import Statistics, statistics_of
-from tacit.rows.design import Design
 from tacit.simulation import seeded, simulate, simulate_visits
-from tacit.study import Study
 
 BAND = (0.87, 0.93)
 CONFIDENCE = 0.99
@@ -168,30 +167,6 @@ def outcome_of(cell: Cell, known: Known, posterior: Posterior) -> Outcome:
         "width": float(np.mean((high - low)[1:] / np.abs(beta[1:]))),
         "cautions": bool(posterior.caveat),
     }
-
-
-def noise_alone(cell: Cell, study: Study, made: Made) -> float:
-    """Loss by the noise alone, of the best reading without bias of such releases.
-
-    What a release tells of β beyond sampling is ẑ = Sb + noise with Ŝ = S + M, b the straight line
-    through g(x'β) and S anything: ẑ − Ŝb has the variance Ω = σ_z²I + σ_s²(‖b‖²I + bb')/2 for each
-    holder, so that no reading without bias has less than K⁻¹ΩK⁻¹ (Cramér and Rao), K = Σα²g'xx'
-    over the response's half range. That costs ½ tr(I K⁻¹ΩK⁻¹), I being the information of a row.
-    """
-    [batch] = made.table.to_batches()
-    [rows] = Design(study, response=False).blocks(batch, batch.num_rows)
-    mean = cell.link.mean(made.x @ made.beta)
-    slopes = cell.link.slope(made.x @ made.beta)
-    centre, half = study.response.mapping
-    shrunk = rows * np.minimum(1.0, study.row_radius**2 / np.sum(rows**2, axis=0))
-    line = np.linalg.solve(shrunk @ rows.T, shrunk @ ((mean - centre) / half))
-    noise = study.mechanism().noise
-    identity = np.eye(len(rows))
-    unsure = noise.xtx_diagonal**2 / 2 * (line @ line * identity + np.outer(line, line))
-    spread = cell.holders * (noise.xty**2 * identity + unsure)
-    inverse = np.linalg.inv((shrunk * slopes) @ rows.T / half)
-    information = (rows * (slopes**2 / cell.link.variance(mean))) @ rows.T / batch.num_rows
-    return float(np.trace(information @ inverse @ spread @ inverse)) / 2
 
 
 def limits(values: list[float]) -> tuple[float, float]:

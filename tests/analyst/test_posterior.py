@@ -8,6 +8,7 @@ Covers `tacit.analyst.fit`, `tacit.analyst.posterior.posterior`, `tacit.analyst.
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -326,3 +327,23 @@ class TestVerdict:
     def test_a_slow_walk_is_not_converged(self):
         theta = np.cumsum(np.random.default_rng(0).normal(size=(4, 2000, 3)), axis=1)
         assert self.judge(theta, s=0.3) in {Verdict.STUCK, Verdict.TOO_SHORT}
+
+
+def test_draws_without_what_judges_them_are_refused_in_one_sentence(monkeypatch):
+    """As where the core alone is installed, and models were averaged."""
+    rng = np.random.default_rng(0)
+    draws = Draws(rng.normal(size=(4, 100, 2)), np.ones((4, 100)))
+    study = tacit.Study.from_document(
+        {
+            "name": "s",
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [0, 1]},
+            "features": [{"name": "x", "range": [0, 1]}],
+        }
+    )
+    posterior = Posterior(study, "noise-aware", draws, ())
+    assert len(posterior.summary().rows) == 2
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
+    with pytest.raises(MethodError, match=r"pip install 'tacit-dp\[sampling\]'"):
+        posterior.summary()

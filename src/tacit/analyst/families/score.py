@@ -10,9 +10,11 @@ one with the moments that releases hold. With it, ℓ(β), the straight line thr
 and β solves ℓ(β) = b. For normal rows this is Stein's lemma: β = b/E[g'(x'β)].
 
 Where b is in doubt, b ~ N(b̄, Σ), β is taken where its density is highest under ℓ(β) ~ N(b̄, Σ)
-and a prior β ~ N(0, 100·E[xx']⁻¹) that is felt only where noise asks for means that no β has, such
-as one below 0; and β = β̄ + A(b − b̄) around it, with A the square root of what both say together:
-A Σ A' = (L'Σ⁻¹L + E[xx']/100)⁻¹, L = ∂ℓ/∂β, and A = L⁻¹ where the prior is not felt.
+and a prior β ~ N(0, P⁻¹), P = mm'/100 + Cov(x)/4 with m the mean row: x'β has a standard deviation
+of 10 at the mean row and of 2 along each direction of rows about it. It is felt only where noise
+asks for means that no β has, such as one below 0; and β = β̄ + A(b − b̄) around it, with A the
+square root of what both say together: A Σ A' = (L'Σ⁻¹L + P)⁻¹, L = ∂ℓ/∂β, and A = L⁻¹ where the
+prior is not felt.
 """
 
 from dataclasses import dataclass
@@ -29,9 +31,10 @@ from tacit.analyst.posterior.laws import Outcome
 Array = NDArray[np.float64]
 
 WIDE = 100.0
-"""Variance of x'β beforehand, along each direction of rows."""
+"""Mean square of the mean row's x'β beforehand."""
 USUAL = 4.0
-"""Variance of x'β at which slopes explain all that is expected of them."""
+"""Variance of x'β at which slopes explain all that is expected of them: that which rows have along
+each direction beforehand."""
 STEPS = 100
 HALVINGS = 30
 PRECISION = 1e-9
@@ -57,6 +60,13 @@ class Score:
     def _means(self) -> Array:
         return self.law.mean(np.ones(len(self.law.rows)))
 
+    @cached_property
+    def _prior(self) -> Array:
+        """Root of the precision beforehand, of the mean row's x'β and of how rows' lie about it."""
+        mean = np.outer(self._means, self._means)
+        spread = self.second - mean
+        return np.asarray(np.linalg.cholesky(mean / WIDE + spread / USUAL).T, dtype=float)
+
     def line(self, beta: Array) -> Array:
         """ℓ(β): the straight line through g(x'β), in scaled units."""
         means = self.law.mean(self.link.mean(self.law.rows @ beta))
@@ -71,7 +81,7 @@ class Score:
     def solve(self, location: Array, covariance: Array) -> Array:
         """β̄ of ℓ(β) ~ N(location, covariance) and the wide prior: Gauss–Newton, halving steps."""
         whiten = np.linalg.inv(np.linalg.cholesky(covariance))
-        prior = np.linalg.cholesky(self.second / WIDE).T
+        prior = self._prior
 
         def errors(beta: Array) -> Array:
             return np.concatenate([whiten @ (self.line(beta) - location), prior @ beta])
@@ -108,7 +118,7 @@ class Score:
         covariance = outcome.covariance()
         beta = self.solve(location, covariance)
         root = np.linalg.cholesky(covariance)
-        prior = np.linalg.cholesky(self.second / WIDE).T
+        prior = self._prior
         scaled = np.linalg.solve(root, self.slope(beta)) @ np.linalg.inv(prior)
         left, sizes, right = np.linalg.svd(scaled)
         middle = right.T / np.sqrt(1 + sizes**2) @ left.T

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.posterior.laws import Draws
+from tacit.errors import MethodError
 
 ENOUGH_DRAWS = 400
 """Effective draws below which quantiles are too rough to report [Vehtari et al. 2021]."""
@@ -47,7 +48,13 @@ class Mixing:
 def mixing(draws: Array) -> Mixing:
     """Diagnostics of draws with axes (chain, draw, quantity)."""
     # Half a second or more: only where there are draws.
-    array_stats: Any = import_module("arviz_stats.base").array_stats
+    try:
+        array_stats: Any = import_module("arviz_stats.base").array_stats
+    except ModuleNotFoundError as missing:
+        raise MethodError(
+            "draws are judged with arviz-stats, which is not installed: "
+            "pip install 'tacit-dp[sampling]'"
+        ) from missing
     axes = {"chain_axis": 0, "draw_axis": 1}
     # A chain that never moved has no R-hat: NaN, which is stuck.
     with np.errstate(invalid="ignore", divide="ignore"):
