@@ -24,6 +24,7 @@ from tacit.analyst.misfit import (
     shares_of,
     taken,
     times_levels,
+    unexpected_of,
 )
 from tacit.release.question import Question
 from tacit.simulation import simulate
@@ -165,16 +166,19 @@ def test_a_misfit_is_a_covariance_in_proportion_to_the_residuals(asked, intercep
     np.testing.assert_allclose(doubled, 4 * misfit, rtol=1e-9)
 
 
-def test_cut_residuals_leave_the_intercept_in_doubt_and_nothing_else(asked):
+def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked):
+    """At a bound of one sd all of the raise is there; at two a twenty-seventh of it."""
     agreed = study([EVEN, LONG])
     places, question, told, _ = asked(agreed, rows(np.random.default_rng(2)))
-    cut, whole = (
+    cut, less, whole = (
         misfit_of(agreed, places, question.model_copy(update={"bound": bound}), told)
-        for bound in (told.residual, 100 * told.residual)
+        for bound in (told.residual, 2 * told.residual, 100 * told.residual)
     )
-    added = np.zeros((agreed.d, agreed.d))
-    added[0, 0] = 0.2**2 * told.residual**2 * taken(1.0)
-    np.testing.assert_allclose(told.map @ (cut - whole) @ told.map.T, added, atol=1e-12)
+    error = told.map @ np.linalg.inv(told.sure) @ told.map.T * told.residual**2 / told.rows
+    for misfit, bound, raised in ((cut, 1.0, 1.0), (less, 2.0, (taken(2.0) / 0.06) ** 2)):
+        added = 8.0 * raised * error
+        added[0, 0] += 0.2**2 * told.residual**2 * taken(bound)
+        np.testing.assert_allclose(told.map @ (misfit - whole) @ told.map.T, added, atol=1e-12)
 
 
 def test_uneven_residuals_raise_the_error_of_rows_by_a_fifth(asked):
@@ -224,14 +228,15 @@ def test_noise_in_the_gram_does_not_blow_up_what_is_said_of_a_slope(asked):
 
 
 def test_the_first_answer_pulls_along_axes_that_it_took_for_longer_than_they_are():
-    """It expected a variance of 1 where rows have 1/16: slopes have four times the variance."""
+    """It expected a variance of 1 where rows have 1/4: slopes have four times the variance."""
     first = np.diag([0.5, 2.0, 2.0])
-    gram = np.diag([1.0, 1.0, 1 / 16])
-    pull = pull_of(first, first, np.eye(3), gram)  # corrections told nothing
-    assert pull == pytest.approx(np.diag([0.0, 0.0, 3 * 2.0]), abs=1e-12)
-    halved = pull_of(first / 2, first, np.eye(3), gram)  # they told as much as it did
+    unexpected = unexpected_of(first, np.eye(3), np.diag([1.0, 1.0, 1 / 4]))
+    assert unexpected == pytest.approx(np.diag([0.0, 0.0, 3 * 2.0]), abs=1e-12)
+    assert unexpected_of(first, np.eye(3), np.eye(3)) == pytest.approx(0.0, abs=1e-12)
+    pull = pull_of(first, first, unexpected)  # corrections told nothing
+    assert pull == pytest.approx(unexpected, abs=1e-12)
+    halved = pull_of(first / 2, first, unexpected)  # they told as much as it did
     assert halved == pytest.approx(pull / 4, abs=1e-12)
-    many = pull_of(np.array([first, first / 2]), first, np.eye(3), gram)
+    many = pull_of(np.array([first, first / 2]), first, unexpected)
     assert many == pytest.approx(np.array([pull, halved]), abs=1e-12)
-    assert pull_of(9 * first, first, np.eye(3), gram) == pytest.approx(pull, abs=1e-12)
-    assert np.all(pull_of(first, first, np.eye(3), np.eye(3)) == pytest.approx(0.0, abs=1e-12))
+    assert pull_of(9 * first, first, unexpected) == pytest.approx(pull, abs=1e-12)

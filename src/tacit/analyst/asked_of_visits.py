@@ -100,7 +100,7 @@ def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisi
         whole=(frame.whole + added / frame.rate) / (1 + added),
         rate=frame.rate,
         misfit=None if frame.misfit is None else (1 + added) * project @ frame.misfit @ project.T,
-        taken_for=None if frame.taken_for is None else basis.T @ frame.taken_for @ basis,
+        unexpected=None if frame.unexpected is None else project @ frame.unexpected @ project.T,
     )
 
 

@@ -8,9 +8,9 @@ between the two belongs to rows that count for less. On public tables a slope is
 where the number does, and has its ℓ. A bound takes a long tail off residuals, and thereby moves the
 intercept.
 
-And the first answer, which corrections have for a prior, expects slopes of size λ^(−1/2) along an
-axis on which rows have variance λ. Where corrections find less variance than it took there to be,
-slopes may be larger than it expected, and it pulls them to 0 (`pull_of`).
+And the first answer, which corrections have for a prior, expects an axis to explain the less, the
+less variance rows have on it. Where corrections find less variance than it took there to be, slopes
+may be larger than it expected, and it pulls them to 0 (`pull_of`).
 """
 
 import math
@@ -32,6 +32,11 @@ LOST = 0.5
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
+RECOUNTED = 8.0
+FEW = 0.06
+"""By how much rows that count by what is left of their residuals raise it where much is cut off;
+and the mean square of what is cut off below which that falls with its square. Two ways to count the
+same rows differ by chance, as rows' own error does."""
 UNEQUAL = 0.2
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
@@ -84,7 +89,8 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     for place, share in shares_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
-    uneven = UNEQUAL * variance / told.rows * np.linalg.inv(told.sure)
+    cut = min(1.0, taken(question.bound / told.residual) / FEW)
+    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * np.linalg.inv(told.sure)
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
@@ -132,23 +138,31 @@ def _steady(gram: Array, sd: float) -> Array:
     return inverse
 
 
-def pull_of(covariance: Array, first: Array, taken_for: Array, gram: Array) -> Array:
-    """Covariance, in mapped columns, of how far the first answer may pull slopes beside its own.
+def unexpected_of(first: Array, taken_for: Array, gram: Array) -> Array:
+    """Covariance of the first answer that it does not tell of, in mapped columns.
 
-    It has the covariance `first` as a prior, with which slopes have `covariance`, (…, d, d); it
-    took rows to have the variance `taken_for`, where they have `gram`. Along an axis with ν times
-    less variance than was expected, over the usual ν, slopes are expected to have √ν times the
-    variance. Of the difference the first answer's share in what is known is left.
+    Its own is `first`, and it took rows to have the variance `taken_for`, where they have `gram`.
+    Along an axis with ν times less variance than was expected, over the usual ν, slopes have ν
+    times the variance, so that the axis explains as much of the response as it was expected to.
     """
     root = np.linalg.cholesky(np.linalg.inv(gram))
     ratios, turned = np.linalg.eigh(root.T @ taken_for @ root)
     axes = root @ turned
     back = np.linalg.inv(axes)
     usual = np.diag(back @ first @ back.T)
-    more = np.sqrt(np.maximum(ratios / np.median(ratios), 1.0)) - 1
-    unexpected = (axes * (more * usual)) @ axes.T
+    more = np.maximum(ratios / np.median(ratios), 1.0) - 1
+    unexpected: Array = (axes * (more * usual)) @ axes.T
+    return unexpected
+
+
+def pull_of(covariance: Array, prior: Array, unexpected: Array) -> Array:
+    """How far a prior may pull slopes that have `covariance` with it, (…, d, d).
+
+    Its mean has an `unexpected` covariance beside the prior's own. Of that the share is left which
+    the prior has in what is known.
+    """
     roots = np.linalg.cholesky(covariance)
-    shares, vectors = np.linalg.eigh(roots.swapaxes(-1, -2) @ np.linalg.inv(first) @ roots)
+    shares, vectors = np.linalg.eigh(roots.swapaxes(-1, -2) @ np.linalg.inv(prior) @ roots)
     along = roots @ vectors
     share = (along * np.minimum(shares, 1.0)[..., None, :]) @ np.linalg.inv(along)
     pull: Array = share @ unexpected @ share.swapaxes(-1, -2)

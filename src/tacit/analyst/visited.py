@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.misfit import Told, misfit_of, pull_of
+from tacit.analyst.misfit import Told, misfit_of, pull_of, unexpected_of
 from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
@@ -26,7 +26,8 @@ from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import check_questions
-from tacit.visits.opening import Opening, first_opening, opening_of
+from tacit.visits.estimate import update
+from tacit.visits.opening import Opening, first_opening, opening_of, step_of
 from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
@@ -62,7 +63,7 @@ class Frame:
     whole: float = 1.0  # residual variance over that of cut residuals
     rate: float = 1.0  # how much of a change of the coefficients cut residuals show
     misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
-    taken_for: Array | None = None  # (d, d): X'X per row, as the first answer's prior took it
+    unexpected: Array | None = None  # (d, d): what `covariance` lacks where the first prior pulls
     readings: Readings | None = None  # how visits were read; None of files from before
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
@@ -129,10 +130,7 @@ class Frame:
         seem to be well known. So widths are those of what is sure; but a step divided by too small
         an X'X goes too far, so the mean is that of X'X at its word (`fit.py`).
         """
-        values, vectors = np.linalg.eigh(self.gram)
-        told = values**3 / (values**2 + (self.surely * self.gram_sd) ** 2)
-        sure: Array = (vectors * told) @ vectors.T
-        return sure
+        return _sure(self.gram, self.surely * self.gram_sd)
 
     def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
@@ -223,20 +221,17 @@ class Frame:
         )
 
     def _moved(self, locations: Array) -> Array:
-        moved: Array = self.start + locations @ self.map.T
-        return moved
+        return np.asarray(self.start + locations @ self.map.T)
 
     def _widened(self, covariance: Array, first: Array | None) -> Array:
         """What is not known of b, were the relation straight, as what is not of the best line."""
         whole = covariance if self.misfit is None else covariance + self.misfit
-        if first is not None and self.taken_for is not None:
-            seen = self.gram + self.gram_sd * np.eye(len(self.gram))
-            whole = whole + pull_of(covariance, first, self.taken_for, seen)
+        if first is not None and self.unexpected is not None:
+            whole = whole + pull_of(covariance, first, self.unexpected)
         return self._spread(whole)
 
     def _spread(self, covariance: Array) -> Array:
-        spread: Array = self.map @ covariance @ self.map.T
-        return spread
+        return np.asarray(self.map @ covariance @ self.map.T)
 
 
 @numbers_follow()
@@ -286,12 +281,12 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
-        taken_for=opening.answer.known.mapped(whole).gram,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     places = [each.visit.places for each in given if each.visit and each.visit.places]
     told = _told(frame, visits, shape, last)
-    frame = replace(frame, misfit=misfit_of(study, places, last, told))
+    lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
+    frame = replace(frame, misfit=misfit_of(study, places, last, told), unexpected=lacking)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
@@ -326,6 +321,31 @@ def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Questi
         residual=shape.residual,
         reach=question.radius**2 / usual,
     )
+
+
+def _sure(gram: Array, sd: float) -> Array:
+    """λ³/(λ² + sd²) along each direction."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray((vectors * (values**3 / (values**2 + sd**2))) @ vectors.T)
+
+
+def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+    """What the covariance of the answer that is a prior lacks, in the frame's columns.
+
+    What the first answer did not expect of flat directions; and, where corrections went into a
+    later answer, what X'X as far as it is sure leaves of them.
+    """
+    across = np.linalg.inv(frame.map) @ first.map
+    seen = across.T @ (frame.gram + frame.gram_sd * np.eye(len(frame.gram))) @ across
+    own = first.stretch.covariance
+    lacking = unexpected_of(own, first.stretch.known.gram, seen)
+    if max(len(talk) for talk in talks) > 1:
+        step = step_of(first, talks)
+        sure = _sure(step.pool.gram, SURELY * step.pool.gram_sd)
+        _, careful = update(replace(step.pool, gram=sure), own + lacking, step.mean, step.left)
+        values, vectors = np.linalg.eigh(careful - step.covariance)
+        lacking = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(across @ lacking @ across.T)
 
 
 def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:

@@ -74,6 +74,9 @@ class Step:
     residual: float  # expected sd of residuals
     rate: float  # how much of a change cut residuals show
     known: Known  # X'X per row of rows that are not shrunk
+    pool: Pool  # all corrections in one
+    mean: Array  # (d,): of θ before them, in mapped units
+    left: float  # variance of residuals that they were read with
 
 
 def reopened_after(visits: int) -> int:
@@ -149,7 +152,8 @@ def step_of(opening: Opening, talks: Talks) -> Step:
     left = max(shape.residual, least * opening.answer.response)
     residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
     prior = opening.stretch.covariance
-    theta, covariance = update(visits.shaped(shape), prior, mean, residual)
+    pool = visits.shaped(shape)
+    theta, covariance = update(pool, prior, mean, residual)
     spread = math.sqrt(residual + float(np.trace(opening.stretch.known.gram @ covariance)))
     return Step(
         start=starts[-1],
@@ -158,6 +162,9 @@ def step_of(opening: Opening, talks: Talks) -> Step:
         residual=min(spread, left, opening.answer.residual),
         rate=visits.rate,
         known=shape.known,
+        pool=pool,
+        mean=mean,
+        left=residual,
     )
 
 

@@ -158,7 +158,7 @@ class FrameFacts(Record):
     whole: float
     rate: float
     misfit: Matrix | None = None  # absent from posteriors of before
-    taken_for: Matrix | None = None  # likewise
+    unexpected: Matrix | None = None  # likewise
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 

@@ -18,7 +18,7 @@ TWO_AXES = (
     "feature_scale",
     "map",
     "misfit",
-    "taken_for",
+    "unexpected",
     "gram",
     "starts",
     "first_map",
