@@ -42,7 +42,7 @@ from tacit.analyst.collection import collect
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import fit, net
-from tacit.analyst.posterior.holders import weighted_quantiles
+from tacit.analyst.posterior.holders import spread_bounds
 from tacit.analyst.prior import Prior
 from tacit.holder.charge import Purpose
 from tacit.holder.perturb import privatise
@@ -161,7 +161,7 @@ def judge(
     cell["own"].append(float(np.mean(mine)))
     if differ.any():
         cell["differing"].append(float(right[differ].mean()))
-        spreads = weighted_quantiles(mixture.weights, differing.spreads[:, differ], TAILS)
+        spreads = spread_bounds(mixture.weights, differing.spreads[:, differ], TAILS)
         cell["tau"].append(float(held(spreads[:, 0], spreads[:, 1], SPREAD / REACH).mean()))
     if not compared or differ.all():
         return

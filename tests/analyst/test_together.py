@@ -19,6 +19,7 @@ from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import net, outlying, together
 from tacit.analyst.methods.noise_aware import whole as whole_module
 from tacit.analyst.methods.noise_aware.model import facts_of
+from tacit.analyst.posterior.holders import spread_bounds
 from tacit.analyst.posterior.laws import DOUBTFUL, Differing
 from tacit.analyst.prior import Prior
 
@@ -221,3 +222,13 @@ def test_a_new_holder_is_taken_to_differ_where_that_is_in_doubt():
 def test_a_new_holder_is_taken_not_to_differ_where_that_is_unlikely():
     mixture = two_parts(DOUBTFUL - 0.01)
     assert_allclose(mixture.of_new_holder().covariances, mixture.covariances)
+
+
+def test_the_spread_reaches_up_to_what_it_is_where_it_is_above_0():
+    tails = np.array([0.05, 0.95])
+    for weight in (DOUBTFUL + 0.01, DOUBTFUL - 0.01):
+        mixture = two_parts(weight)
+        bounds = spread_bounds(mixture.weights, mixture.differing.spreads, tails)
+        assert_allclose(bounds[:, 0], 0.0)
+        assert bounds[0, 1] == 0.0
+        assert (bounds[1, 1] == pytest.approx(0.4)) == (weight > DOUBTFUL)
