@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 
 def squares(left: Array, right: Array) -> Array:
     """Squared distances of all pairs."""
-    return np.sum(left**2, axis=-1)[:, None] + np.sum(right**2, axis=-1) - 2 * left @ right.T
+    lengths = np.sum(left**2, axis=-1)[:, None] + np.sum(right**2, axis=-1)
+    apart: Array = lengths - 2 * left @ right.T
+    return apart
 
 
 def mmd_own(left: Array, right: Array, width: float) -> float:
