@@ -272,9 +272,22 @@ def show_most(bench: Bench, designs: int, draws: int) -> None:
     columns |= {"held at most": ".1f%", "error": ".1f%", "of posteriors": ".1f%"}
     table = bench.table("most", columns)
     for sizes in ("equal", "unequal"):
-        slopes = [errors_of(run, 5, sizes, 1.0)[:, SLOPE] for run in range(designs)]
-        share, error = most(np.repeat(slopes, draws, axis=0), designs)
+        share, error = most_held(5, sizes, 1.0, designs, draws)
+        slopes = slopes_of(5, sizes, 1.0, designs)
         table.row(5, sizes, 1.0, ALLOWED, share, error, best_posterior(slopes, draws))
+
+
+def slopes_of(holders: int, sizes: str, epsilon: float, designs: int) -> list[np.ndarray]:
+    """s_j of the slope, for so many studies."""
+    return [errors_of(run, holders, sizes, epsilon)[:, SLOPE] for run in range(designs)]
+
+
+def most_held(
+    holders: int, sizes: str, epsilon: float, designs: int = 300, draws: int = 20
+) -> tuple[float, float]:
+    """How often any rule can hold a slope that differs at the widths wanted; standard error."""
+    slopes = slopes_of(holders, sizes, epsilon, designs)
+    return most(np.repeat(slopes, draws, axis=0), designs)
 
 
 def most(errors: np.ndarray, designs: int) -> tuple[float, float]:

@@ -11,8 +11,8 @@ its 90 % interval, I², and beside it what nobody there could compute: the same 
 holder's exact statistics (DerSimonian and Laird). Then, for holders of at least 2,000 rows and
 `RUNS` drawings of the noise, how far own coefficients lie from those of exact statistics: drawn
 towards the average, each holder alone, and all holders alike; and how often 90 % intervals of the
-first two hold the exact ones. The model lets coefficients differ independently of each other;
-the two whose exact values go together most are named. Where every holder's rows tell all
+first two hold the exact ones. The two coefficients whose exact values go together most are named.
+Where every holder's rows tell all
 coefficients, two more fits say what that costs: one that is told the sds of exact coefficients
 between holders instead of estimating them, and one that is told their whole covariance.
 
@@ -151,12 +151,14 @@ def told(covariance: np.ndarray, *, together: bool) -> Iterator[None]:
     """Fits that know how far holders differ: by these sds, or by the whole covariance."""
     spread = np.sqrt(np.diag(covariance))
     draw = net.Law.draw
+    may = net.may_go_together
     between = Model.between
 
     def covariance_in(model: Model) -> np.ndarray:
         back = model.facts.back
         return back @ covariance @ back.T if model.spread.any() else np.zeros_like(covariance)
 
+    net.may_go_together = lambda *_: False
     net.Law.draw = lambda _, cube: (np.tile(spread, (len(cube), 1)), np.zeros(len(cube)))
     if together:
         Model.between = property(covariance_in)
@@ -164,6 +166,7 @@ def told(covariance: np.ndarray, *, together: bool) -> Iterator[None]:
         yield
     finally:
         net.Law.draw = draw
+        net.may_go_together = may
         Model.between = between
 
 

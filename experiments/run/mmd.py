@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 
 def squares(left: Array, right: Array) -> Array:
     """Squared distances of all pairs."""
-    return np.sum(left**2, axis=-1)[:, None] + np.sum(right**2, axis=-1) - 2 * left @ right.T
+    lengths = np.sum(left**2, axis=-1)[:, None] + np.sum(right**2, axis=-1)
+    apart: Array = lengths - 2 * left @ right.T
+    return apart
 
 
 def mmd_own(left: Array, right: Array, width: float) -> float:
@@ -40,19 +42,30 @@ def mmd_own(left: Array, right: Array, width: float) -> float:
     return max(0.0, kernel(left, left) + kernel(right, right) - 2 * kernel(left, right))
 
 
-def mmd_published(left: Array, right: Array, variance: float) -> float:
-    """The U-statistic with a Gaussian density of that variance for a kernel."""
+def density(left: Array, right: Array, variance: float) -> Array:
+    """A Gaussian density of that variance, of all pairs."""
     factor = (2 * np.pi * variance) ** (-left.shape[-1] / 2)
+    values: Array = factor * np.exp(-squares(left, right) / (2 * variance))
+    return values
 
-    def kernel(a: Array, b: Array) -> Array:
-        values: Array = factor * np.exp(-squares(a, b) / (2 * variance))
-        return values
 
-    def within(a: Array) -> float:
-        count = len(a)
-        return float((kernel(a, a).sum() - count * factor) / (count * (count - 1)))
+def within(sample: Array, variance: float) -> float:
+    """Mean density between different draws of a sample."""
+    count = len(sample)
+    same = count * (2 * np.pi * variance) ** (-sample.shape[-1] / 2)
+    return float((density(sample, sample, variance).sum() - same) / (count * (count - 1)))
 
-    return within(left) + within(right) - 2 * float(kernel(left, right).mean())
+
+def mmd_published(
+    left: Array, right: Array, variance: float, right_within: float | None = None
+) -> float:
+    """The U-statistic with a Gaussian density of that variance for a kernel.
+
+    `right_within` is `within(right, variance)`, where many are held against the same draws.
+    """
+    other = within(right, variance) if right_within is None else right_within
+    between = float(density(left, right, variance).mean())
+    return within(left, variance) + other - 2 * between
 
 
 def distances(parts: Path, settings: SimulatedSettings, bandwidth: float) -> Part:
@@ -62,12 +75,13 @@ def distances(parts: Path, settings: SimulatedSettings, bandwidth: float) -> Par
     lines = []
     for holders in settings.holders:
         target = closed[f"draws:non-private:{holders}"]
+        inner = [within(draws, bandwidth) for draws in target]
         for method, sample in draws_of(parts, closed, d, holders).items():
             cells = cells_with(method, settings)
             values = [
                 (
                     mmd_own(own, target[cell.run][:KEPT], bandwidth),
-                    mmd_published(own, target[cell.run], bandwidth),
+                    mmd_published(own, target[cell.run], bandwidth, inner[cell.run]),
                 )
                 for cell, own in zip(cells, sample.astype(np.float64), strict=True)
             ]

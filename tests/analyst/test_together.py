@@ -4,7 +4,7 @@ Covers `tacit.analyst.methods.noise_aware.together`.
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -13,10 +13,13 @@ from analyst.test_holders_differ import level, p_values
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tacit.analyst.methods import noise_aware
+from tacit.analyst.methods import gram, noise_aware
+from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import net, outlying, together
+from tacit.analyst.methods.noise_aware import whole as whole_module
 from tacit.analyst.methods.noise_aware.model import facts_of
+from tacit.analyst.posterior.holders import spread_bounds
 from tacit.analyst.posterior.laws import DOUBTFUL, Differing
 from tacit.analyst.prior import Prior
 
@@ -75,6 +78,32 @@ def test_differences_that_go_together_are_told_with_their_covariance():
     assert_allclose(np.diag(differing.usual(mixture.weights)), np.diag(between), rtol=0.2)
     sd = np.sqrt(np.diagonal(differing.covariances, axis1=1, axis2=2))
     assert np.mean(np.abs(differing.locations - own) < 1.645 * sd) > 0.8
+
+
+def test_some_tell_how_differences_go_together_and_all_are_drawn_so(monkeypatch):
+    """Holders of the second part have their own H_j, though the first part's is the model's."""
+    _, own, evidence = evidence_of(4, np.zeros(3), 0.05, holders=60)
+    whole = noise_aware.fit(evidence, Prior.weak(3), Settings()).differing
+    monkeypatch.setattr(noise_aware, "some_of", partial(some_of, most=40))
+    monkeypatch.setattr(gram, "PART", 30)
+    monkeypatch.setattr(whole_module, "PART", 30)
+    some = noise_aware.fit(evidence, Prior.weak(3), Settings()).differing
+    assert some.locations.shape == own.shape
+    sd = np.sqrt(np.diagonal(whole.covariances, axis1=1, axis2=2))
+    assert_allclose((some.locations - whole.locations) / sd, 0.0, atol=0.5)
+    assert_allclose(np.sqrt(np.diagonal(some.covariances, axis1=1, axis2=2)) / sd, 1.0, atol=0.3)
+
+
+def test_a_holder_whose_rows_hardly_vary_may_differ_far_in_a_slope():
+    evidence = evidence_of(5, np.zeros(3), 0.05)[2]
+    grams = evidence.grams.copy()
+    grams[2, 1:, 1:] /= 9.0
+    facts = facts_of(replace(evidence, grams=grams), Prior.weak(3))
+    told = np.arange(3)
+    facts = replace(facts, shape=together.shape_of(facts, told))
+    most = np.array([0.0, 1.0, 1.0]) @ facts.axes  # along which features vary most
+    along = most @ together.shapes_of(facts, told) @ most
+    assert 3.0 < along[2] / np.median(along) < 9.0
 
 
 def test_a_way_that_nothing_speaks_for_is_not_looked_at_more_closely():
@@ -193,3 +222,13 @@ def test_a_new_holder_is_taken_to_differ_where_that_is_in_doubt():
 def test_a_new_holder_is_taken_not_to_differ_where_that_is_unlikely():
     mixture = two_parts(DOUBTFUL - 0.01)
     assert_allclose(mixture.of_new_holder().covariances, mixture.covariances)
+
+
+def test_the_spread_reaches_up_to_what_it_is_where_it_is_above_0():
+    tails = np.array([0.05, 0.95])
+    for weight in (DOUBTFUL + 0.01, DOUBTFUL - 0.01):
+        mixture = two_parts(weight)
+        bounds = spread_bounds(mixture.weights, mixture.differing.spreads, tails)
+        assert_allclose(bounds[:, 0], 0.0)
+        assert bounds[0, 1] == 0.0
+        assert (bounds[1, 1] == pytest.approx(0.4)) == (weight > DOUBTFUL)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from tacit.analyst.posterior.laws import Differing, Mixture
+from tacit.analyst.posterior.laws import DOUBTFUL, Differing, Mixture
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.posterior.text_table import text_table
 from tacit.analyst.posterior.units import Units
@@ -189,7 +189,7 @@ def _between(
     half = new.quantiles(np.array([0.25, 0.75]), to.matrix, to.offset)
     bounds = new.quantiles(tails, to.matrix, to.offset)
     spreads = np.sqrt(differing.variances(to.matrix))  # (part, coefficient)
-    quantiles = weighted_quantiles(outcome.weights, spreads, tails)
+    quantiles = spread_bounds(outcome.weights, spreads, tails)
     means = outcome.weights @ spreads
     # With nearly all mass at 0 the mean lies above the upper quantile; the interval holds it.
     highs = np.maximum(quantiles[:, 1], means)
@@ -257,6 +257,21 @@ def at_holder(posterior: Posterior, holder: str | None) -> Posterior:
     if holder not in names:
         raise PosteriorError(f"holder must be {NEW!r} or one of {', '.join(names)}; got {holder!r}")
     return replace(posterior, outcome=outcome.of_holder(names.index(holder)), pooled=None)
+
+
+def spread_bounds(weights: Array, spreads: Array, tails: Array) -> Array:
+    """Interval of every coefficient's sd between holders, (coefficient, 2).
+
+    As for a new holder, what may well differ is taken to at the upper end: that is what τ is where
+    it is above 0. Averaged over whether it is, a τ that hardly shows would too often lie above.
+    """
+    bounds = weighted_quantiles(weights, spreads, tails)
+    above = spreads > 0
+    for k in np.flatnonzero(weights @ above >= DOUBTFUL):
+        some = above[:, k]
+        share = weights[some] / weights[some].sum()
+        bounds[k, 1] = weighted_quantiles(share, spreads[some, k : k + 1], tails[1:])[0, 0]
+    return bounds
 
 
 def weighted_quantiles(weights: Array, values: Array, probabilities: Array) -> Array:

@@ -1,7 +1,7 @@
 r"""The Gaussian model of `noise-aware` at one share ρ and one spread of holders.
 
 With S_j = S̄_j + M_j from `gram.py` (M_j what remains unknown of X'X) and θ_j = θ + b_j holder j's
-own coefficients, b_j ~ N(0, D), D = diag(τ_k²) + κ²H (`together.py`),
+own coefficients, b_j ~ N(0, D), D = diag(τ_k²) + κ²H_j (`together.py`),
 ẑ_j = S̄_jθ_j + M_jθ_j + e_j + v_j, so
 
     ẑ_j | θ, c ~ N(S̄_jθ + n_j c, V_j),    V_j = Ω_j + S̄_j D S̄_j,
@@ -66,6 +66,7 @@ class Facts:
     ratios: Array  # (J,): ρ_j
     slopes: Slopes
     shape: Array  # (d, d): H, in the study's columns
+    shapes: Array  # (J, d, d): H_j, or (d, d): 0
     axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
     back: Array  # (d, d): its inverse
 
@@ -102,6 +103,7 @@ def facts_from(evidence: Evidence, posterior: Grams, slopes: Slopes) -> Facts:
         ratios=np.ones(evidence.holders),
         slopes=slopes,
         shape=np.zeros((evidence.d, evidence.d)),
+        shapes=np.zeros((evidence.d, evidence.d)),
         axes=axes,
         back=back,
     )
@@ -133,7 +135,7 @@ class Solution:
 
     node: Node
     sums: Sums
-    between: Array  # (d, d): U'DU
+    between: Array  # (d, d), or (J, d, d): U'DU
     joint: Joint
 
 
@@ -189,7 +191,7 @@ class Model:
         back = self.facts.back
         between: Array = (back * self.spread) @ back.T
         if self.together:
-            between += self.together * back @ self.facts.shape @ back.T
+            between = between + self.together * self.facts.shapes
         return between
 
     @property

@@ -36,6 +36,7 @@ from tacit.analyst.methods.noise_aware.together import (
     Ways,
     may_go_together,
     shape_of,
+    shapes_of,
 )
 from tacit.analyst.prior import Prior
 
@@ -149,7 +150,7 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
             break
         net = law.narrowed()
     return Pilot(
-        facts=replace(facts, shape=shape_of(facts, told)),
+        facts=_shaped(facts, told),
         spread=spread,
         told=told,
         law=law,
@@ -160,11 +161,20 @@ def pilot_of(evidence: Evidence, prior: Prior, noise_variance: float | None) -> 
     )
 
 
+def _shaped(facts: Facts, told: NDArray[np.intp]) -> Facts:
+    """With H and H_j, where differences may go together: of fewer than `WIDE` columns."""
+    if not len(told) or len(facts.back) >= WIDE:
+        return facts
+    facts = replace(facts, shape=shape_of(facts, told))
+    if not may_go_together(facts.shape, told):
+        return facts
+    return replace(facts, shapes=shapes_of(facts, told))
+
+
 def ways_of(pilot: Pilot) -> Ways:
-    """The law of κ and τ; from `WIDE` columns on at κ = 0 alone."""
+    """The law of κ and τ; at κ = 0 alone where differences cannot go together."""
     alike = _way(pilot, 0.0)
-    few = len(pilot.told) > 0 and len(pilot.spread) < WIDE
-    if not (few and may_go_together(pilot.facts.shape, pilot.told)):
+    if not pilot.facts.shapes.any():
         return Ways((alike,))
     above = [_way(pilot, value) for value in VALUES.tolist()]
     above += [_way(pilot, value) for value in Ways((alike, *above)).tried().tolist()]

@@ -5,12 +5,13 @@ a station, O3, which goes against it, counts for more too, and what their rows s
 Beside differences of single coefficients, b_j therefore has a part that changes fitted values by
 as much along every axis of the features,
 
-    b_j ~ N(0, diag(τ_k²) + κ²H),    H = B⁻¹, B = Σ_j S_j / Σ_j n_j,
+    b_j ~ N(0, diag(τ_k²) + κ²H_j),    H_j = (1 + f)(S_j/n_j + fB)⁻¹, B = Σ_j S_j / Σ_j n_j,
 
-of the coefficients whose τ is told. κ is then the sd, over rows of all holders, by which a holder's
-line differs from the average one along one axis, over half the response's range. Where columns
-hardly go with each other (`ALONE`) H is nearly diagonal and κ would say no more than that every
-coefficient differs, which τ says better: κ is then 0.
+of the coefficients whose τ is told; of a new holder H = B⁻¹. κ is then the sd, over its own rows,
+by which a holder's line differs from the average one along one axis, over half the response's
+range: a holder whose rows hardly vary in a feature may differ far in its slope. f is `COMMON`.
+Where columns hardly go with each other (`ALONE`) H is nearly diagonal and κ would say no more than
+that every coefficient differs, which τ says better: κ is then 0.
 
 Prior: κ is above 0 with probability `CHANCE`, and then half-Student like τ, with scale `SCALE`.
 κ and τ compete to explain the same differences, so that their posterior is no product. At each of
@@ -35,12 +36,14 @@ from tacit.analyst.methods.noise_aware.spreads import Law, log_prior
 
 Array = NDArray[np.float64]
 
-CHANCE = 0.2
+CHANCE = 0.05
 SCALE = 0.03
 VALUES = np.geomspace(0.001, 0.3, 8)
 """Values of κ that are tried at first; less is told from 0 nowhere."""
 BETWEEN = 2
 """Values that are tried between the likeliest and its neighbours."""
+COMMON = 0.1
+"""Share of B in what a holder's rows vary by: no axis is without any variance."""
 ALONE = 0.5
 """Smallest eigenvalue of the correlations in H, from which on columns hardly go together: 1 where
 they are orthogonal, 1 − r for two whose correlation is r."""
@@ -139,9 +142,24 @@ def shape_of(facts: Facts, told: NDArray[np.intp]) -> Array:
 
     Along axes that noise hides, features are taken to vary as `slopes.py` has it.
     """
-    back = facts.back
     seen = facts.sampling.sum(axis=0) / facts.grams.sizes.sum() + facts.slopes.hidden
-    gram = (back.T @ seen @ back)[np.ix_(told, told)]
-    shape = np.zeros_like(back)
-    shape[np.ix_(told, told)] = np.linalg.inv(gram)
-    return (shape + shape.T) / 2
+    return _inverse(facts.back.T @ seen @ facts.back, told)
+
+
+def shapes_of(facts: Facts, told: NDArray[np.intp]) -> Array:
+    """Every holder's H_j, (J, d, d), along the eigenvectors."""
+    back = facts.back
+    whole = np.linalg.inv(facts.shape[np.ix_(told, told)])
+    common = np.zeros_like(back)
+    common[np.ix_(told, told)] = COMMON * whole
+    own = back.T @ (facts.sampling / facts.grams.sizes[:, None, None]) @ back
+    shapes: Array = (1 + COMMON) * back @ _inverse(own + common, told) @ back.T
+    return shapes
+
+
+def _inverse(grams: Array, told: NDArray[np.intp]) -> Array:
+    """Of the part that is told, and 0 elsewhere; symmetric."""
+    part = (..., told[:, None], told)
+    inverse = np.zeros_like(grams)
+    inverse[part] = np.linalg.inv(grams[part])
+    return (inverse + inverse.swapaxes(-1, -2)) / 2

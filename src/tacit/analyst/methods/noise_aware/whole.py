@@ -35,6 +35,7 @@ from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.methods.noise_aware.sums import Sums
 from tacit.analyst.methods.noise_aware.threads import mapped
+from tacit.analyst.methods.noise_aware.together import shapes_of
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class Whole:
 
 def whole_of(evidence: Evidence, prior: Prior, shared: Shared, told: NDArray[np.intp]) -> Whole:
     """Solve for all holders; `told` are the coefficients whose τ is estimated."""
-    holders = Holders.of(evidence, prior, shared)
+    holders = Holders.of(evidence, prior, shared, told)
     normal = holders.normal()
     solution = holders.solution(normal)
     own, covariances = holders.own(solution)
@@ -108,7 +109,9 @@ class Holders:
     noise_variance: float
 
     @classmethod
-    def of(cls, evidence: Evidence, prior: Prior, shared: Shared) -> "Holders":
+    def of(
+        cls, evidence: Evidence, prior: Prior, shared: Shared, told: NDArray[np.intp]
+    ) -> "Holders":
         """All holders, with every holder's own residual variance."""
         common = common_of(evidence)
         slopes = slopes_of(evidence, total_of(evidence), prior)
@@ -122,7 +125,9 @@ class Holders:
 
         def told_by(part: Evidence) -> tuple[Model, Sums]:
             facts = facts_from(part, common.of(part), slopes)
-            facts = replace(facts, shape=shared.shape)
+            if shared.together:
+                facts = replace(facts, shape=shared.shape)
+                facts = replace(facts, shapes=shapes_of(facts, told))
             if shared.unlike is not None:
                 unlike = Unlike.at(of(facts), part, variance)
                 facts = replace(facts, ratios=unlike.ratios(shared.unlike))
@@ -150,12 +155,13 @@ class Holders:
 
     def own(self, solution: Solution) -> tuple[Array, Array]:
         """Every θ_j's mean in the eigenbasis, and its covariance in the evidence's own columns."""
-        model = self.models[0]
 
-        def of(sums: Sums) -> tuple[Array, Array]:
-            theirs = replace(solution, sums=replace(sums))
+        def of(part: tuple[Model, Sums]) -> tuple[Array, Array]:
+            model, sums = part
+            theirs = replace(solution, sums=replace(sums), between=model.between)
             mean, covariance = own_coefficients(theirs, model.mean)
             return mean, model.basis @ covariance @ model.basis.T
 
-        means, covariances = zip(*mapped(of, self.sums), strict=True)
+        parts = list(zip(self.models, self.sums, strict=True))
+        means, covariances = zip(*mapped(of, parts), strict=True)
         return np.concatenate(means), np.concatenate(covariances)
