@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
-from tacit.study.visits import has_places, placed
+from tacit.study.visits import has_places, hidden, placed
 from tacit.visits.cut import cut_of
 from tacit.visits.estimate import (
     UNEXPLAINED,
@@ -38,6 +38,10 @@ Talks = Sequence[Sequence[Answer]]
 REOPENED = 3
 """Corrections after which there is a new opening, where at least as many follow: fewer would tell
 too little of X'X, and more would leave too little to ask in the better map."""
+LEAST_HIDDEN = 0.001
+"""Noise over what planned rows hold, along one of d directions, from which on there is one. Below,
+the first map tells directions well enough, and in a whole stretch more rows are longer than the
+radius: on public tables of 40,000 rows that cost more than the better map saved."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +83,18 @@ class Step:
     left: float  # variance of residuals that they were read with
 
 
-def reopened_after(visits: int) -> int:
-    """Corrections after which a study of so many visits has a new opening; 0 where it has none."""
-    corrections = visits - 2  # beside places and the first answer
-    return REOPENED if corrections >= 2 * REOPENED else 0
+def reopened_after(study: Study) -> int:
+    """Corrections after which a study has a new opening; 0 where it has none."""
+    corrections = study.visit_count - 2  # beside places and the first answer
+    if corrections < 2 * REOPENED or hidden(study) < LEAST_HIDDEN:
+        return 0
+    return REOPENED
 
 
 def opening_of(study: Study, releases: Sequence[Release], correction: int) -> tuple[Opening, int]:
     """The opening that a correction, counted from 1, has; and how many come before it."""
     opening = first_opening(study, releases)
-    before = reopened_after(study.visit_count)
+    before = reopened_after(study)
     if not 0 < before < correction:
         return opening, 0
     return reopened(opening, [release.answers[: 1 + before] for release in releases]), before
