@@ -38,7 +38,7 @@ Talks = Sequence[Sequence[Answer]]
 REOPENED = 3
 """Corrections after which there is a new opening, where at least as many follow: fewer would tell
 too little of X'X, and more would leave too little to ask in the better map."""
-LEAST_HIDDEN = 0.001
+HIDDEN_DIRECTIONS = 0.001
 """Noise over what planned rows hold, along one of d directions, from which on there is one. Below,
 the first map tells directions well enough, and in a whole stretch more rows are longer than the
 radius: on public tables of 40,000 rows that cost more than the better map saved."""
@@ -86,7 +86,7 @@ class Step:
 def reopened_after(study: Study) -> int:
     """Corrections after which a study has a new opening; 0 where it has none."""
     corrections = study.visit_count - 2  # beside places and the first answer
-    if corrections < 2 * REOPENED or hidden(study) < LEAST_HIDDEN:
+    if corrections < 2 * REOPENED or hidden(study) < HIDDEN_DIRECTIONS:
         return 0
     return REOPENED
 
