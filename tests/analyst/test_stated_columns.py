@@ -10,7 +10,7 @@ from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate_visits
 from tacit.study import Study
-from tacit.visits import reach
+from tacit.visits import estimate, reach
 from tacit.visits.estimate import LEAST_RESIDUAL, LEAST_WHOLE, least_residual
 from tacit.visits.reach import MOST_STATED, row_reach
 
@@ -70,3 +70,20 @@ def test_columns_that_hardly_differ_are_told_apart(monkeypatch):
 @pytest.mark.parametrize(("bound", "least"), [(4.0, LEAST_WHOLE), (1.0, LEAST_RESIDUAL)])
 def test_residuals_that_are_whole_tell_a_small_sd(bound, least):
     assert least_residual(1.0, bound) == least
+
+
+def last_bound() -> float:
+    """Of residuals, in the last question about a line that leaves a fiftieth of the response."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((3 * ROWS, 3))
+    y = x @ SLOPES + 0.02 * rng.standard_normal(len(x))
+    parts = np.array_split(np.column_stack([x, y]), 3)
+    release = simulate_visits(study_of(stated=3), parts, rng)[0]
+    return release.answers[-1].question.bound
+
+
+def test_a_line_that_leaves_little_is_asked_with_a_small_bound(monkeypatch):
+    """Seeded; bounds of residuals that are whole may be a sixth of what those of cut ones are."""
+    small = last_bound()
+    monkeypatch.setattr(estimate, "LEAST_WHOLE", LEAST_RESIDUAL)
+    assert small < last_bound() / 3
