@@ -114,8 +114,12 @@ class Cover:
     ours: float
     robust: float
     predictive: float
-    warned: bool
+    caveat: str
     lost: float
+
+    @property
+    def warned(self) -> bool:
+        return bool(self.caveat)
 
 
 def robust_cover(population: Population, chosen: np.ndarray) -> float:
@@ -146,7 +150,7 @@ def cover(population: Population, study: Study, holders: int, run: int) -> Cover
         ours=float(np.mean((low <= population.slopes) & (population.slopes <= high))),
         robust=robust_cover(population, chosen),
         predictive=float(np.mean(inside)),
-        warned=bool(posterior.summary().caveat),
+        caveat=posterior.summary().caveat,
         lost=population.loss(posterior.mean()),
     )
 
@@ -228,15 +232,33 @@ def measure_cover(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -
         )
         exact[f"predictive at ε = {epsilon:g}"] = 0.88 <= pooled[2] <= 0.92
     say_exact(bench, f"{way}, cover", exact)
-    every = [one for drawn in runs for one in drawn]
+    say_warned(bench, way, [one for drawn in runs for one in drawn])
+
+
+def say_warned(bench: Bench, way: str, every: list[Cover]) -> None:
+    """Say how often a summary warns, and of what, where half is lost and where it is not."""
     for what, chosen in (
         ("lost over half of what can be explained", [one for one in every if one.lost > HALF]),
         ("did not", [one for one in every if one.lost <= HALF]),
     ):
         warned = sum(one.warned for one in chosen)
-        bench.say(f"{way}: of {len(chosen)} runs that {what} the summary warns in {warned}")
+        counts = [
+            f"{sum(words in one.caveat for one in chosen)} {name}"
+            for name, words in WARNINGS.items()
+        ]
+        bench.say(
+            f"{way}: of {len(chosen)} runs that {what} the summary warns in {warned}: "
+            + ", ".join(counts)
+        )
 
 
+WARNINGS = {
+    "too little is learnt": "carry too little",
+    "a spread is hidden": "hides the spread",
+    "an interval is the prior's": "expected beforehand",
+    "the residual variance is vague": "residual variance",
+}
+"""What a summary may warn of, and words of the sentence."""
 NAMES = ("ours", "robust", "predictive", "warned")
 
 
