@@ -43,6 +43,8 @@ CASES = [name for name in METHODS if name not in {"non-private", "normal-x"}] + 
     "normal-x gradient",
     "normal-x metropolis",
 ]
+DEAR = {"bernstein-sheldon", "normal-x metropolis"}
+"""Compiled for one holder and for two: a quarter of a minute each."""
 SETTINGS = Settings(draws=1_000, warmup=1_000, seed=3)
 
 
@@ -78,7 +80,10 @@ def alone(case: str) -> Outcome:
     return outcome_of(case, [large()])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if case in DEAR else case for case in CASES],
+)
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_fifty_rows_beside_five_million_do_no_harm(case, epsilon):
     """They know nothing that the others do not: the posterior stays, and samplers converge as
