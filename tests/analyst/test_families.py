@@ -65,7 +65,7 @@ def test_normal_rows_are_steins_lemma() -> None:
     study = study_of(NORMAL)
     gram = exact(study, table).grams[0]
     law = law_of(study, gram, normal=True)
-    score = Score(law=law, link=LINKS["logistic"], centre=0.5, half=0.5)
+    score = Score(law=law, link=LINKS["logistic"], centre=0.5, half=0.5, levels=())
     beta = np.array([-0.5, 2.4, -1.6, 1.2])
     line = score.line(beta)[1:]
     factor = 0.5 / float(np.mean(LINKS["logistic"].slope(law.rows @ beta)))
@@ -164,7 +164,11 @@ def test_what_slopes_may_explain_follows_the_rate() -> None:
     rng = np.random.default_rng(3)
     _, x = drawn(NORMAL, rng, 4000)
     score = Score(
-        law=law_of(study, (x / 4).T @ (x / 4)), link=LINKS["logistic"], centre=0.5, half=0.5
+        law=law_of(study, (x / 4).T @ (x / 4)),
+        link=LINKS["logistic"],
+        centre=0.5,
+        half=0.5,
+        levels=(),
     )
     shares = [score.explainable(np.array([at, 0.0, 0.0, 0.0])) for at in (0.0, np.log(0.05 / 0.95))]
     assert_allclose(shares, [1.0, 4 * 0.05 * 0.95], rtol=1e-6)
