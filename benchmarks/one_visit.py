@@ -10,9 +10,7 @@ the data, rows planned, drawn from the table as population. Each release is fitt
 - both: X'X known, and ρ = 4.
 
 Printed is the share of the table's least-squares coefficients that 90 % intervals hold, and the
-median width over that of the first. A prior for which `wine` is held as least squares holds it
-(about 90 %) while all tables together stay at 94 % or less would show here; none does at ε = 10,
-where even ρ = 100 does not hold it and X'X known does.
+median width over that of the first. Tables of over 20,000 rows are left out.
 
     python benchmarks/one_visit.py --data DIR [--runs 12] [--quick]
 """
