@@ -5,8 +5,9 @@ tell of another line, and no noise says how far. But what shrinking takes away i
 column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
 between the two belongs to rows that count for less. On public tables a slope is off by up to about
 `LOST`·ℓσ, in units of its error from one row. The product of a number and levels lies far out only
-where the number does, and has its ℓ. A bound takes a long tail off residuals, and thereby moves the
-intercept.
+where the number does, and has its ℓ. Where a typical interval is stated, rows far beyond are said
+to be few, and the line is that of the others: nothing is added for them. A bound takes a long tail
+off residuals, and thereby moves the intercept.
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
@@ -16,37 +17,37 @@ may be larger than it expected, and it pulls them to 0 (`pull_of`).
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.shown import Shown
 from tacit.release.places import Places
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
+from tacit.visits.pool import Shape
 
 Array = NDArray[np.float64]
 
-LOST = 0.5
+LOST = 0.25
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-RECOUNTED = 8.0
+RECOUNTED = 4.0
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
 and the mean square of what is cut off below which that falls with its square. Two ways to count the
 same rows differ by chance, as rows' own error does."""
-UNEQUAL = 0.2
+UNEQUAL = 0.1
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.05
-FAR_OFF = 6.0
-"""Most of the usual ℓ of a column whose public range reaches beyond the radius; and the squared
-radius, over the usual squared length of rows, from which on it falls in proportion."""
-STATED = 0.005
-"""Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
+FAR = 0.3
+"""Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
+the share of the range that lies there."""
 ROOTS = (np.arange(60) + 0.5) / 60
 SHARES = ROOTS**2
 """Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
@@ -61,10 +62,23 @@ class Told:
     seen: Array  # (d, d): X'X of shrunk rows, per row, weighed against nothing
     seen_sd: float  # of the noise on a diagonal entry of it
     gram: Array  # (d, d): X'X per row, weighed against what is usual
-    sure: Array  # (d, d): that, as far as it is told for sure
     rows: float
     residual: float  # σ
     reach: float  # squared radius over the usual squared length of rows
+
+    @classmethod
+    def of(cls, question: Question, shape: Shape, seen: Shown, rows: float) -> Self:
+        """What corrections up to a question tell, of so many rows."""
+        usual = float(np.trace(shape.gram)) / shape.level
+        return cls(
+            map=question.matrix,
+            seen=seen.gram,
+            seen_sd=seen.sd,
+            gram=shape.gram,
+            rows=rows,
+            residual=shape.residual,
+            reach=question.radius**2 / usual,
+        )
 
 
 @dataclass(frozen=True)
@@ -85,12 +99,13 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = told.map @ _steady(told.gram, told.seen_sd) @ told.map.T  # of slopes, from one row
+    inner = _steady(told.gram, told.seen_sd)
+    errors = told.map @ inner @ told.map.T  # of slopes, from one row
     for place, share in shares_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * np.linalg.inv(told.sure)
+    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
@@ -98,7 +113,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
 def shares_of(
     study: Study, places: Sequence[Places], question: Question, told: Told
 ) -> dict[int, float]:
-    """E[ℓ²] of every column of numbers, by its place."""
+    """E[ℓ²] by place, of every column of numbers whose typical interval is not stated."""
     inverse = np.linalg.inv(told.map)
     shares = {}
     for column in columns_of(study, places, question, told):
@@ -109,7 +124,9 @@ def shares_of(
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
         shares[column.place] = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
-    return shares | {place: shares[number] for place, number in times_levels(study).items()}
+    times = times_levels(study)
+    own = {place: share for place, share in shares.items() if place not in times}
+    return own | {place: own[number] for place, number in times.items() if number in own}
 
 
 def times_levels(study: Study) -> dict[int, int]:
@@ -200,7 +217,8 @@ def columns_of(
 ) -> Iterator[Column]:
     """Columns of numbers; 0/1 columns of levels have no rows that lie far out.
 
-    Of one without a place or a typical interval nothing is told but its range.
+    Who states a column's typical interval says which rows the line is for: it has no ℓ. Of one
+    without a place or a typical interval nothing is told but its range.
     """
     inverse = np.linalg.inv(told.map)
     gram = inverse.T @ told.gram @ inverse
@@ -214,13 +232,10 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
-            usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
+            usual = math.hypot(near, FAR * beyond**2)
             if spread is not None and k in asked:
                 yield _asked(study, spread, asked.index(k), k, usual)
-            elif product.is_typical:  # which it is taken to fill evenly
-                stated = STATED * math.hypot(near, beyond)
-                yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
-            else:
+            elif not product.is_typical:
                 yield Column(k, middle, variance=product.mean_square, error=None, usual=usual)
         first += product.width
 
