@@ -84,7 +84,7 @@ class Bench:
         self.parser = argparse.ArgumentParser(
             description=about, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        self.parser.add_argument("--quick", action="store_true", help=quick)
+        self.option("--quick", action="store_true", help=quick)
         self.parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
         self.parser.add_argument(
             "--out", type=Path, help="write the record here: a JSON file, or a folder of them"
@@ -97,9 +97,10 @@ class Bench:
         self._out: Path | None = None
         self._begun = time.perf_counter()
 
-    def option(self, *names: str, **settings: object) -> None:
-        """An option of this benchmark alone."""
-        self.parser.add_argument(*names, **settings)  # type: ignore[arg-type]
+    def option(self, *names: str, help: str = "", **settings: object) -> None:  # noqa: A002 - argparse's word
+        """An option of this benchmark alone; its help may speak of percents."""
+        told = help.replace("%", "%%")
+        self.parser.add_argument(*names, help=told, **settings)  # type: ignore[arg-type]
 
     def options(self) -> argparse.Namespace:
         """What the command line says."""

@@ -1,9 +1,14 @@
-"""Evidence of holders that differ, drawn from the law that the model states, for its tests."""
+"""Evidence of holders that differ, drawn from the law that the model states, and its fits."""
 
 import numpy as np
+from scipy import stats
+from scipy.special import ndtr
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.methods import noise_aware
+from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware.spreads import DEGREES, MOST, SCALE
+from tacit.analyst.prior import Prior
 
 
 def draw_spreads(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -56,3 +61,18 @@ def simulated(
         intercept=True,
     )
     return theta, own, evidence
+
+
+def fitted(evidence: Evidence, settings: Settings | None = None) -> Mixture:
+    return noise_aware.fit(evidence, Prior.weak(evidence.d), settings or Settings())
+
+
+def level(mixture: Mixture, truth: np.ndarray) -> np.ndarray:
+    widths = np.sqrt(np.einsum("kaa->ka", mixture.covariances))
+    return mixture.weights @ ndtr((truth - mixture.locations) / widths)
+
+
+def p_values(values: np.ndarray) -> np.ndarray:
+    """Of uniformity, by chi-squared over ten bins, one per coefficient."""
+    bins = np.minimum((10 * values).astype(int), 9)
+    return np.array([stats.chisquare(np.bincount(c, minlength=10)).pvalue for c in bins.T])

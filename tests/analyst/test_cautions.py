@@ -9,7 +9,8 @@ import pytest
 
 import tacit
 from tacit.analyst.cautions import of_aside
-from tacit.analyst.posterior.laws import Differing, Mixture
+from tacit.analyst.posterior.differing import Differing
+from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.simulation import simulate
 

@@ -1,7 +1,7 @@
 """Holders that differ: the model of spreads, what is read off it, and where it must say nothing.
 
-Covers `tacit.analyst.methods.noise_aware.spreads`, `tacit.analyst.methods.noise_aware.net`,
-`tacit.analyst.methods.noise_aware.outlying`, `tacit.analyst.methods.separate`.
+Covers `tacit.analyst.methods.noise_aware.spreads`, `tacit.analyst.methods.noise_aware.net` and
+`tacit.analyst.methods.separate`.
 """
 
 import math
@@ -10,25 +10,19 @@ from functools import cache
 
 import numpy as np
 import pytest
-from differing import draw_spreads, simulated
+from analyst.differing import draw_spreads, fitted, level, p_values, simulated
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.optimize import minimize
-from scipy.special import ndtr
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods import noise_aware
-from tacit.analyst.methods.method import Mixture, Settings
-from tacit.analyst.methods.noise_aware import net, outlying
+from tacit.analyst.methods.method import Settings
+from tacit.analyst.methods.noise_aware import net
 from tacit.analyst.methods.noise_aware.model import facts_of
 from tacit.analyst.methods.noise_aware.spreads import DEGREES, SCALE, Law, first_net
 from tacit.analyst.prior import Prior
 
 TAILS = np.array([0.05, 0.95])
-
-
-def fitted(evidence: Evidence, settings: Settings | None = None) -> Mixture:
-    return noise_aware.fit(evidence, Prior.weak(evidence.d), settings or Settings())
 
 
 # The law of τ.
@@ -88,17 +82,6 @@ def levels(runs: int, *, plugged: bool) -> dict[str, np.ndarray]:
         wide = replace(mixture, covariances=mixture.covariances + mixture.differing.between)
         found["new"].append(level(wide, theta + tau * rng.normal(size=3)))
     return {name: np.array(values) for name, values in found.items()}
-
-
-def level(mixture: Mixture, truth: np.ndarray) -> np.ndarray:
-    widths = np.sqrt(np.einsum("kaa->ka", mixture.covariances))
-    return mixture.weights @ ndtr((truth - mixture.locations) / widths)
-
-
-def p_values(values: np.ndarray) -> np.ndarray:
-    """Of uniformity, by chi-squared over ten bins, one per coefficient."""
-    bins = np.minimum((10 * values).astype(int), 9)
-    return np.array([stats.chisquare(np.bincount(c, minlength=10)).pvalue for c in bins.T])
 
 
 SOME = 100
@@ -306,79 +289,6 @@ def test_a_profile_is_the_likelihood_of_the_model(holders):
             direct.append(model.solve(0.06).node.log_weight)
         assert_allclose(along - along[0], np.array(direct) - direct[0], rtol=1e-6)
         profile.move(k, 0.05**2)
-
-
-# A holder far from the others.
-
-
-@pytest.mark.parametrize("wrong", [0.3, 1.0, 10.0])
-def test_one_wrong_holder_of_ten_is_named_and_moves_the_average_by_little(wrong):
-    theta, _, evidence = simulated(
-        np.random.default_rng(4), np.array([0.02, 0.02, 0.0]), holders=10, rows=2_000, noise=8.0
-    )
-    honest = fitted(evidence)
-    moments = evidence.moments.copy()
-    moments[6] += evidence.grams[6] @ np.array([0.0, wrong, -wrong])
-    squares = evidence.squares.copy()
-    squares[6] += 2_000 * wrong**2
-    misled = fitted(replace(evidence, moments=moments, squares=squares))
-    assert misled.differing.outlying == (6,)
-    sd = np.sqrt(np.diag(honest.covariance()))
-    assert (np.abs(misled.mean() - honest.mean()) < sd).all()
-    assert_allclose(misled.differing.locations[6] - theta, [0, wrong, -wrong], atol=0.1)
-    assert misled.differing.locations.shape == (10, 3)
-
-
-def test_holders_that_only_differ_are_rarely_set_aside():
-    """At a rate of 1e-3, two of 60 fits or more set one aside with probability 2e-3."""
-    fits = [
-        fitted(
-            simulated(
-                np.random.default_rng(seed), np.full(3, 0.1), holders=10, rows=800, noise=8.0
-            )[2]
-        )
-        for seed in range(60)
-    ]
-    assert sum(bool(mixture.differing.outlying) for mixture in fits) <= 1
-
-
-@pytest.fixture
-def pilots(monkeypatch) -> list[int]:
-    """How many holders every pilot that is made has."""
-    made: list[int] = []
-
-    def counted(evidence: Evidence, *rest: object) -> net.Pilot:
-        made.append(evidence.holders)
-        return net.pilot_of(evidence, *rest)
-
-    monkeypatch.setattr(outlying, "pilot_of", counted)
-    return made
-
-
-def test_who_causes_most_of_one_of_many_coefficients_is_not_looked_at_closely_for_that(pilots):
-    """At 0.02 a fit, four of 15 or more with probability 2e-4; fixed seeds."""
-    for seed in range(15):
-        evidence = simulated(
-            np.random.default_rng(seed), np.full(24, 0.05), holders=6, rows=800, noise=8.0
-        )[2]
-        outlying.kept_of(evidence, Prior.weak(24), None)
-    assert pilots.count(5) <= 3
-
-
-def test_one_wrong_holder_of_ten_is_named_among_many_columns(pilots):
-    """Wrong in a single one of 130 coefficients, where holders differ in a few."""
-    wrong = 5.0
-    tau = np.zeros(130)
-    tau[:5] = 0.02
-    evidence = simulated(np.random.default_rng(4), tau, holders=10, rows=2_000, noise=8.0)[2]
-    assert outlying.kept_of(evidence, Prior.weak(130), None).aside == ()
-    assert pilots == [10]
-    moments = evidence.moments.copy()
-    moments[6] += wrong * evidence.grams[6, 100]
-    squares = evidence.squares + np.where(np.arange(10) == 6, 500 * wrong**2, 0.0)
-    poisoned = replace(evidence, moments=moments, squares=squares)
-    assert outlying.kept_of(poisoned, Prior.weak(130), None).aside == (6,)
-    assert pilots == [10, 10, 9]
 
 
 # Columns that are the same for all rows of a holder.

@@ -1,6 +1,6 @@
 """Differences of holders that go together, and what a new holder is taken to differ in.
 
-Covers `tacit.analyst.methods.noise_aware.together`.
+Covers `tacit.analyst.methods.noise_aware.together` and `tacit.analyst.posterior.differing`.
 """
 
 from dataclasses import replace
@@ -8,8 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from analyst.differing import draw_spreads, simulated
-from analyst.test_holders_differ import level, p_values
+from analyst.differing import draw_spreads, level, p_values, simulated
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -19,8 +18,8 @@ from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import net, outlying, together
 from tacit.analyst.methods.noise_aware import whole as whole_module
 from tacit.analyst.methods.noise_aware.model import facts_of
+from tacit.analyst.posterior.differing import TAKEN_TO_DIFFER, Differing
 from tacit.analyst.posterior.holders import spread_bounds
-from tacit.analyst.posterior.laws import DOUBTFUL, Differing
 from tacit.analyst.prior import Prior
 
 MIXING = np.array([[1.0, 0.0], [0.95, np.sqrt(1 - 0.95**2)]])
@@ -213,22 +212,22 @@ def two_parts(weight: float) -> Mixture:
 
 
 def test_a_new_holder_is_taken_to_differ_where_that_is_in_doubt():
-    new = two_parts(DOUBTFUL + 0.01).of_new_holder()
+    new = two_parts(TAKEN_TO_DIFFER + 0.01).of_new_holder()
     assert new.differing is None
     assert_allclose(new.covariances[:, 0, 0], 0.01)
     assert (new.covariances[:, 1, 1] >= 0.01 + 0.2**2).all()
 
 
 def test_a_new_holder_is_taken_not_to_differ_where_that_is_unlikely():
-    mixture = two_parts(DOUBTFUL - 0.01)
+    mixture = two_parts(TAKEN_TO_DIFFER - 0.01)
     assert_allclose(mixture.of_new_holder().covariances, mixture.covariances)
 
 
 def test_the_spread_reaches_up_to_what_it_is_where_it_is_above_0():
     tails = np.array([0.05, 0.95])
-    for weight in (DOUBTFUL + 0.01, DOUBTFUL - 0.01):
+    for weight in (TAKEN_TO_DIFFER + 0.01, TAKEN_TO_DIFFER - 0.01):
         mixture = two_parts(weight)
         bounds = spread_bounds(mixture.weights, mixture.differing.spreads, tails)
         assert_allclose(bounds[:, 0], 0.0)
         assert bounds[0, 1] == 0.0
-        assert (bounds[1, 1] == pytest.approx(0.4)) == (weight > DOUBTFUL)
+        assert (bounds[1, 1] == pytest.approx(0.4)) == (weight > TAKEN_TO_DIFFER)

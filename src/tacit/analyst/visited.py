@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.misfit import Told, misfit_of, pull_of, unexpected_of
-from tacit.analyst.posterior.laws import Differing, Draws, Outcome, Student
+from tacit.analyst.posterior.differing import Differing
+from tacit.analyst.posterior.laws import Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.posterior.laws import Differing
+from tacit.analyst.posterior.differing import Differing
 from tacit.analyst.prior import Prior
 
 

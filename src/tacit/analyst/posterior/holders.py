@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from tacit.analyst.posterior.laws import DOUBTFUL, Differing, Mixture
+from tacit.analyst.posterior.differing import TAKEN_TO_DIFFER, Differing
+from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.posterior.text_table import text_table
 from tacit.analyst.posterior.units import Units
@@ -267,7 +268,7 @@ def spread_bounds(weights: Array, spreads: Array, tails: Array) -> Array:
     """
     bounds = weighted_quantiles(weights, spreads, tails)
     above = spreads > 0
-    for k in np.flatnonzero(weights @ above >= DOUBTFUL):
+    for k in np.flatnonzero(weights @ above >= TAKEN_TO_DIFFER):
         some = above[:, k]
         share = weights[some] / weights[some].sum()
         bounds[k, 1] = weighted_quantiles(share, spreads[some, k : k + 1], tails[1:])[0, 0]

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit.analyst.posterior.differing import Differing
 from tacit.analyst.posterior.facts import PosteriorFacts
 from tacit.analyst.posterior.family import Family
-from tacit.analyst.posterior.laws import Differing, Draws, Mixture, Outcome, Student
+from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Contribution, Posterior
 from tacit.analyst.posterior.source import Source

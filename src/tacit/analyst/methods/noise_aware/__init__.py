@@ -44,7 +44,7 @@ from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.methods.noise_aware.verdict import warning
 from tacit.analyst.methods.noise_aware.whole import Shared, whole_of
-from tacit.analyst.posterior.laws import Differing
+from tacit.analyst.posterior.differing import Differing
 from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
