@@ -189,7 +189,9 @@ def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked):
     for misfit, bound, raised in ((cut, 1.0, 1.0), (less, 2.0, (taken(2.0) / 0.06) ** 2)):
         added = RECOUNTED * raised * error
         added[0, 0] += 0.2**2 * told.residual**2 * taken(bound)
-        np.testing.assert_allclose(told.map @ (misfit - whole) @ told.map.T, added, rtol=0.01, atol=1e-9)
+        np.testing.assert_allclose(
+            told.map @ (misfit - whole) @ told.map.T, added, rtol=0.01, atol=1e-9
+        )
 
 
 def test_uneven_residuals_raise_the_error_of_rows_by_a_tenth(asked):

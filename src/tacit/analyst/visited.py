@@ -29,7 +29,7 @@ from tacit.study import Study
 from tacit.visits.ask import check_questions
 from tacit.visits.estimate import update
 from tacit.visits.opening import Opening, first_opening, opening_of, step_of
-from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
+from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
