@@ -22,7 +22,7 @@ from tacit.analyst.misfit import (
     lost_square,
     misfit_of,
     pull_of,
-    shares_of,
+    shifts_of,
     taken,
     times_levels,
     unexpected_of,
@@ -89,7 +89,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_a_share_that_is_told_well_is_found(share):
-    column = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=1.0)
+    column = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=1.0, off=0.2)
     assert np.sqrt(lost_square(column, 2 * (1 - share), 1e-3)) == pytest.approx(share, abs=0.02)
 
 
@@ -98,9 +98,9 @@ def test_a_share_that_noise_hides_is_what_is_usual():
     scale = 0.1
     mass = scale * np.arctan(1 / scale)
     usual = scale**2 * (1 - mass) / mass
-    hidden = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=scale)
+    hidden = Column(place=1, middle=0.0, variance=2.0, error=1e-3, usual=scale, off=0.2)
     assert lost_square(hidden, 0.2, 1e6) == pytest.approx(usual, rel=0.01)
-    unasked = Column(place=1, middle=0.0, variance=2.0, error=None, usual=scale)
+    unasked = Column(place=1, middle=0.0, variance=2.0, error=None, usual=scale, off=0.2)
     assert lost_square(unasked, 0.2, 1e-3) == pytest.approx(usual, rel=0.01)
 
 
@@ -156,7 +156,7 @@ def test_a_stated_typical_interval_says_which_rows_the_line_is_for(asked):
 
 
 def test_a_range_that_reaches_far_beyond_the_radius_leaves_more_in_doubt(asked):
-    """A tenth of the range within the radius: before anything is told, ℓ is usually 0.3·0.9²."""
+    """A tenth of the range within the radius: before anything is told, ℓ is usually 0.6·0.9²."""
     agreed = study([EVEN, LONG], epsilon=1.0)
     places, question, told, _ = asked(agreed, rows(np.random.default_rng(0)))
     near, _ = columns_of(agreed, places, question, replace(told, reach=100.0))
@@ -164,7 +164,9 @@ def test_a_range_that_reaches_far_beyond_the_radius_leaves_more_in_doubt(asked):
     length = (1 + abs(near.middle)) * np.linalg.norm(told.map[1])
     short = question.model_copy(update={"radius": 0.1 * length})
     far, _ = columns_of(agreed, places, short, replace(told, reach=100.0))
-    assert far.usual == pytest.approx(0.3 * 0.9**2, rel=0.02)
+    assert far.usual == pytest.approx(0.6 * 0.9**2, rel=0.02)
+    assert near.off == pytest.approx(LOST, abs=0.1)
+    assert far.off == pytest.approx(LOST + 0.3 * 0.9, rel=0.02)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -219,9 +221,9 @@ def test_a_number_times_levels_lies_far_out_where_the_number_does(asked):
     }
     places, question, told, _ = asked(agreed, table)
     assert times_levels(agreed) == {1: 3, 2: 3, 4: 6, 5: 6}
-    shares = shares_of(agreed, places, question, told)
-    assert set(shares) == {4, 5, 6, 7}  # but those of the stated one
-    assert shares[4] == shares[5] == shares[6] != shares[7]
+    shifts = shifts_of(agreed, places, question, told)
+    assert set(shifts) == {4, 5, 6, 7}  # but those of the stated one
+    assert shifts[4] == shifts[5] == shifts[6] != shifts[7]
 
 
 def test_a_number_times_levels_alone_is_a_column_like_any_other():

@@ -3,11 +3,11 @@ r"""How far the best line of rows as they are may lie from the one that visits t
 Where the relation is straight both are one. Else rows that are shrunk, and residuals that are cut,
 tell of another line, and no noise says how far. But what shrinking takes away is told, column by
 column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
-between the two belongs to rows that count for less. On public tables a slope is off by up to about
-`LOST`·ℓσ, in units of its error from one row. The product of a number and levels lies far out only
-where the number does, and has its ℓ. Where a typical interval is stated, rows far beyond are said
-to be few, and the line is that of the others: nothing is added for them. A bound takes a long tail
-off residuals, and thereby moves the intercept.
+between the two belongs to rows that count for less. On public tables a slope is off by about
+`LOST`·ℓσ, in units of its error from one row, and by more where few rows lie far out. The product
+of a number and levels lies far out only where the number does, and has its ℓ. Where a typical
+interval is stated, rows far beyond are said to be few, and the line is that of the others: nothing
+is added for them. A bound takes a long tail off residuals, and thereby moves the intercept.
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
@@ -16,7 +16,7 @@ may be larger than it expected, and it pulls them to 0 (`pull_of`).
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -32,8 +32,10 @@ from tacit.visits.pool import Shape
 
 Array = NDArray[np.float64]
 
-LOST = 0.25
-"""How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
+LOST = 0.2
+LOST_BEYOND = 0.3
+"""How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
+rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
 RECOUNTED = 4.0
@@ -45,7 +47,7 @@ UNEQUAL = 0.1
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.3
+FAR = 0.6
 """Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
 the share of the range that lies there."""
 ROOTS = (np.arange(60) + 0.5) / 60
@@ -90,6 +92,7 @@ class Column:
     variance: float  # of rows as they are
     error: float | None  # sd of the noise on it; None where nothing tells it
     usual: float  # scale of ℓ before anything is told
+    off: float  # how far its slope is off, over σ and its error from one row, at ℓ = 1
 
 
 def misfit_of(study: Study, places: Sequence[Places], question: Question, told: Told) -> Array:
@@ -101,21 +104,24 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
     inner = _steady(told.gram, told.seen_sd)
     errors = told.map @ inner @ told.map.T  # of slopes, from one row
-    for place, share in shares_of(study, places, question, told).items():
+    for place, square in shifts_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
-        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
+        covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
     uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
 
-def shares_of(
+def shifts_of(
     study: Study, places: Sequence[Places], question: Question, told: Told
 ) -> dict[int, float]:
-    """E[ℓ²] by place, of every column of numbers whose typical interval is not stated."""
+    """Mean square of how far slopes are off, over σ² and their squared error from one row.
+
+    By place, of every column of numbers whose typical interval is not stated.
+    """
     inverse = np.linalg.inv(told.map)
-    shares = {}
+    shifts = {}
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -123,9 +129,10 @@ def shares_of(
             along[0] = -column.middle
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
-        shares[column.place] = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
+        noise = told.seen_sd * float(mapped @ mapped)
+        shifts[column.place] = column.off**2 * lost_square(column, kept, noise)
     times = times_levels(study)
-    own = {place: share for place, share in shares.items() if place not in times}
+    own = {place: shift for place, shift in shifts.items() if place not in times}
     return own | {place: own[number] for place, number in times.items() if number in own}
 
 
@@ -232,22 +239,28 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
-            usual = math.hypot(near, FAR * beyond**2)
+            column = Column(
+                place=k,
+                middle=middle,
+                variance=product.mean_square,
+                error=None,
+                usual=math.hypot(near, FAR * beyond**2),
+                off=LOST + LOST_BEYOND * beyond,
+            )
             if spread is not None and k in asked:
-                yield _asked(study, spread, asked.index(k), k, usual)
+                yield _asked(study, spread, asked.index(k), column)
             elif not product.is_typical:
-                yield Column(k, middle, variance=product.mean_square, error=None, usual=usual)
+                yield column
         first += product.width
 
 
-def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Column:
+def _asked(study: Study, spread: Spread, place: int, column: Column) -> Column:
     """A column whose place was asked for."""
     middle = float(spread.means[place])
     variance = float(spread.variances[place])
-    return Column(
-        place=k,
+    return replace(
+        column,
         middle=middle if study.intercept else 0.0,
         variance=variance if study.intercept else variance + middle**2,
         error=float(spread.errors[place]),
-        usual=usual,
     )

@@ -5,7 +5,7 @@ along a direction that noise makes look short would go far. But rows of real tab
 where nothing usual is, and what was expected is then surer of itself than it should be. A direction
 that is taken for longer than it is gets steps that are too short, and seems to be known. So widths
 rest on another weighing: the variance of what was expected is raised by the factor that makes the
-corrections' own X'X most likely, over its d(d + 1)/2 entries. Where columns are as expected it is 1.
+corrections' own X'X most likely, over its d(d + 1)/2 entries; 1 where columns are as expected.
 """
 
 import math
