@@ -33,7 +33,7 @@ from tacit.visits.pool import Shape
 Array = NDArray[np.float64]
 
 LOST = 0.2
-LOST_BEYOND = 0.3
+LOST_BEYOND = 0.2
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.2
@@ -47,7 +47,7 @@ UNEQUAL = 0.1
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.6
+FAR = 0.3
 """Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
 the share of the range that lies there."""
 ROOTS = (np.arange(60) + 0.5) / 60
