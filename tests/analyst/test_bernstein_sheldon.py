@@ -190,7 +190,7 @@ def test_few_rows_and_much_noise_leave_the_chain_moving_inside_the_cone():
 
 # Whole fits
 
-SHORT = Settings(chains=4, draws=1000, warmup=200, seed=3)
+SHORT = Settings(chains=4, draws=1536, warmup=512, seed=3)
 
 
 def conjugate(evidence, prior):

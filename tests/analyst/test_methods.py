@@ -18,7 +18,7 @@ from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 
-D, HOLDERS, ROWS = 3, 4, 2_000
+D, HOLDERS, ROWS = 2, 3, 2_000  # as other tests of samplers, for which these are compiled once
 SETTINGS = Settings(chains=4, draws=1_500, warmup=1_000, seed=3)
 POINT = {"ada-ssp"}
 
@@ -27,7 +27,7 @@ def evidence_of(noise: float, *, seed: int = 1, order: list[int] | None = None) 
     """Statistics of normal rows, with frobenius noise of sd `noise` on every part."""
     rng = np.random.default_rng(seed)
     x = 0.5 * rng.normal(size=(HOLDERS, ROWS, D)) @ (np.eye(D) + 0.3 * np.tri(D, k=-1))
-    y = x @ np.array([0.5, -0.3, 0.1]) + 0.3 * rng.normal(size=(HOLDERS, ROWS))
+    y = x @ np.array([0.5, -0.3]) + 0.3 * rng.normal(size=(HOLDERS, ROWS))
     full = rng.normal(size=(HOLDERS, D, D))
     sd = np.full(HOLDERS, noise)
     grams = np.einsum("jni,jnk->jik", x, x)
@@ -65,10 +65,10 @@ def least_squares(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_vanishing_noise_gives_the_conjugate_posterior(name):
-    """8,000 rows: the prior moves the mean by under 0.02 sd.
+    """6,000 rows: the prior moves the mean by under 0.02 sd.
 
     Samplers estimate a mean to about 0.03 sd, so 0.2 sd is over five standard errors (false alarm
-    below 1e-6 each). The fixed-S family learns σ² from the z_j alone (about 12 degrees of freedom),
+    below 1e-6 each). The fixed-S family learns σ² from the z_j alone (about 6 degrees of freedom),
     so only its location is compared.
     """
     evidence = evidence_of(0.0)
@@ -84,7 +84,7 @@ def test_vanishing_noise_gives_the_conjugate_posterior(name):
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "non-private"])
 def test_permuting_holders_changes_nothing(name):
     first = method_named(name).fit(evidence_of(5.0), Prior.weak(D), SETTINGS)
-    second = method_named(name).fit(evidence_of(5.0, order=[2, 0, 3, 1]), Prior.weak(D), SETTINGS)
+    second = method_named(name).fit(evidence_of(5.0, order=[2, 0, 1]), Prior.weak(D), SETTINGS)
     if isinstance(first, Draws):  # other random numbers meet other holders: equal in law only
         sd = np.sqrt(np.diag(first.covariance()))
         assert (np.abs(first.mean() - second.mean()) / sd).max() < 0.4

@@ -142,7 +142,7 @@ def test_a_wrong_density_is_noticed():
 @pytest.mark.parametrize("d", [1, 2])
 def test_vanishing_noise_gives_the_conjugate_posterior(d):
     exact, prior = (
-        evidence_of(d=d, holders=2, noise=0.0),
+        evidence_of(d=d, noise=0.0),
         replace(Prior.weak(d), shape=3.0, rate=0.5),
     )
     mean, covariance, variance = conjugate_moments(exact, prior)
@@ -163,7 +163,7 @@ def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float 
 
 @pytest.mark.parametrize(("noise", "triangular"), [(6.0, False), (25.0, True)])
 def test_metropolis_samples_the_same_posterior(noise, triangular):
-    evidence = evidence_of(d=2, holders=2, noise=noise)
+    evidence = evidence_of(noise=noise)
     evidence = replace(evidence, off_diagonal_sd=evidence.gram_sd) if triangular else evidence
     ours = normal_x_gradient.fit(evidence, prior_of(2), Settings(seed=1))
     theirs = normal_x.fit(evidence, prior_of(2), Settings(draws=30_000, warmup=2000, seed=2))
@@ -267,7 +267,7 @@ def test_chains_converge(d, holders, rows):
 
 
 def test_a_seed_fixes_the_chains_and_progress_is_told():
-    evidence, heard = evidence_of(holders=2), []
+    evidence, heard = evidence_of(), []
     settings = Settings(seed=7, on_progress=heard.append)
     first, second = (normal_x_gradient.fit(evidence, prior_of(2), settings) for _ in range(2))
     other = normal_x_gradient.fit(evidence, prior_of(2), replace(settings, seed=8))

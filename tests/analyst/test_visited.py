@@ -71,7 +71,7 @@ def test_a_direction_within_its_noise_is_hardly_taken_for_told():
         study(1500), rows(np.random.default_rng(0), 1500), np.random.default_rng(0), holder="north"
     )
     frame = collect([release], allow_simulated=True).evidence.frame
-    frame = replace(frame, gram=np.diag([2.0, 1.0, 1.0, 0.05]), gram_sd=0.1)
+    frame = replace(frame, shown=np.diag([2.0, 1.0, 1.0, 0.05]), shown_sd=0.1)
     told = np.diag([8 / 4.015, 1 / 1.015, 1 / 1.015, 0.05**3 / 0.0175])
     np.testing.assert_allclose(frame.sure, told, rtol=1e-9)
     np.testing.assert_allclose(replace(frame, surely=0.0).sure, frame.gram, rtol=1e-9)

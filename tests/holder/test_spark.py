@@ -41,6 +41,8 @@ pytestmark = pytest.mark.xdist_group("spark")  # one cluster, not one per proces
 SECRET = "SECRET6614"  # noqa: S105
 STUDY = agreed()
 COUNT = 100_000
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Virtual machines of a minute are not worth a thorough compilation."""
 ROWS_SQL = (
     "CAST(id * 37 % 103 AS INT) AS age",
     "CAST(id * 7 % 3 + 1 AS STRING) AS ward",
@@ -76,6 +78,8 @@ def spark():
         "spark.executor.memory": "1g",
         "spark.driver.maxResultSize": "1m",
         "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
     }
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("tacit-test")
     for name, value in settings.items():

@@ -101,6 +101,8 @@ def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisi
         rate=frame.rate,
         misfit=None if frame.misfit is None else (1 + added) * project @ frame.misfit @ project.T,
         unexpected=None if frame.unexpected is None else project @ frame.unexpected @ project.T,
+        shown=None if frame.shown is None else basis.T @ frame.shown @ basis,
+        shown_sd=frame.shown_sd,
     )
 
 

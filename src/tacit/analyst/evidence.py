@@ -109,9 +109,8 @@ class Evidence:
             return one
         rows = 1.0 if one.counts is None else max(float(one.counts[0]), 1.0)
         gram = one.grams[0] / rows
-        return replace(
-            one, frame=replace(one.frame, gram=gram, gram_sd=float(one.gram_sd[0]) / rows)
-        )
+        own = replace(one.frame, gram=gram, gram_sd=float(one.gram_sd[0]) / rows, shown=None)
+        return replace(one, frame=own)
 
     @property
     def d(self) -> int:

@@ -3,10 +3,11 @@ r"""How far the best line of rows as they are may lie from the one that visits t
 Where the relation is straight both are one. Else rows that are shrunk, and residuals that are cut,
 tell of another line, and no noise says how far. But what shrinking takes away is told, column by
 column: places give the spread of rows as they are, corrections that of shrunk rows, and the share ℓ
-between the two belongs to rows that count for less. On public tables a slope is off by up to about
-`LOST`·ℓσ, in units of its error from one row. The product of a number and levels lies far out only
-where the number does, and has its ℓ. A bound takes a long tail off residuals, and thereby moves the
-intercept.
+between the two belongs to rows that count for less. On public tables a slope is off by about
+`LOST`·ℓσ, in units of its error from one row, and by more where few rows lie far out. The product
+of a number and levels lies far out only where the number does, and has its ℓ. Where a typical
+interval is stated, rows far beyond are said to be few, and the line is that of the others: nothing
+is added for them. A bound takes a long tail off residuals, and thereby moves the intercept.
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
@@ -15,38 +16,40 @@ may be larger than it expected, and it pulls them to 0 (`pull_of`).
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.shown import Shown
 from tacit.release.places import Places
 from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
+from tacit.visits.pool import Shape
 
 Array = NDArray[np.float64]
 
-LOST = 0.5
-"""How far a slope is off, over σ and its error from one row, were all of a column's spread lost."""
+LOST = 0.2
+LOST_BEYOND = 0.2
+"""How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
+rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-RECOUNTED = 8.0
+RECOUNTED = 4.0
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
 and the mean square of what is cut off below which that falls with its square. Two ways to count the
 same rows differ by chance, as rows' own error does."""
-UNEQUAL = 0.2
+UNEQUAL = 0.1
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""
-FAR = 0.05
-FAR_OFF = 6.0
-"""Most of the usual ℓ of a column whose public range reaches beyond the radius; and the squared
-radius, over the usual squared length of rows, from which on it falls in proportion."""
-STATED = 0.005
-"""Usual ℓ of a column whose typical interval is stated, over the share that reaches beyond."""
+FAR = 0.3
+"""Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
+the share of the range that lies there."""
 ROOTS = (np.arange(60) + 0.5) / 60
 SHARES = ROOTS**2
 """Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
@@ -61,10 +64,23 @@ class Told:
     seen: Array  # (d, d): X'X of shrunk rows, per row, weighed against nothing
     seen_sd: float  # of the noise on a diagonal entry of it
     gram: Array  # (d, d): X'X per row, weighed against what is usual
-    sure: Array  # (d, d): that, as far as it is told for sure
     rows: float
     residual: float  # σ
     reach: float  # squared radius over the usual squared length of rows
+
+    @classmethod
+    def of(cls, question: Question, shape: Shape, seen: Shown, rows: float) -> Self:
+        """What corrections up to a question tell, of so many rows."""
+        usual = float(np.trace(shape.gram)) / shape.level
+        return cls(
+            map=question.matrix,
+            seen=seen.gram,
+            seen_sd=seen.sd,
+            gram=shape.gram,
+            rows=rows,
+            residual=shape.residual,
+            reach=question.radius**2 / usual,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,7 @@ class Column:
     variance: float  # of rows as they are
     error: float | None  # sd of the noise on it; None where nothing tells it
     usual: float  # scale of ℓ before anything is told
+    off: float  # how far its slope is off, over σ and its error from one row, at ℓ = 1
 
 
 def misfit_of(study: Study, places: Sequence[Places], question: Question, told: Told) -> Array:
@@ -85,22 +102,26 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     covariance = np.zeros((study.d, study.d))
     if study.intercept:
         covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
-    errors = told.map @ _steady(told.gram, told.seen_sd) @ told.map.T  # of slopes, from one row
-    for place, share in shares_of(study, places, question, told).items():
+    inner = _steady(told.gram, told.seen_sd)
+    errors = told.map @ inner @ told.map.T  # of slopes, from one row
+    for place, square in shifts_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
-        covariance += LOST**2 * share * variance * np.outer(moved, moved) / moved[place]
+        covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * np.linalg.inv(told.sure)
+    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
 
-def shares_of(
+def shifts_of(
     study: Study, places: Sequence[Places], question: Question, told: Told
 ) -> dict[int, float]:
-    """E[ℓ²] of every column of numbers, by its place."""
+    """Mean square of how far slopes are off, over σ² and their squared error from one row.
+
+    By place, of every column of numbers whose typical interval is not stated.
+    """
     inverse = np.linalg.inv(told.map)
-    shares = {}
+    shifts = {}
     for column in columns_of(study, places, question, told):
         along = np.zeros(study.d)
         along[column.place] = 1.0
@@ -108,8 +129,11 @@ def shares_of(
             along[0] = -column.middle
         mapped = inverse @ along
         kept = float(mapped @ told.seen @ mapped)
-        shares[column.place] = lost_square(column, kept, told.seen_sd * float(mapped @ mapped))
-    return shares | {place: shares[number] for place, number in times_levels(study).items()}
+        noise = told.seen_sd * float(mapped @ mapped)
+        shifts[column.place] = column.off**2 * lost_square(column, kept, noise)
+    times = times_levels(study)
+    own = {place: shift for place, shift in shifts.items() if place not in times}
+    return own | {place: own[number] for place, number in times.items() if number in own}
 
 
 def times_levels(study: Study) -> dict[int, int]:
@@ -200,7 +224,8 @@ def columns_of(
 ) -> Iterator[Column]:
     """Columns of numbers; 0/1 columns of levels have no rows that lie far out.
 
-    Of one without a place or a typical interval nothing is told but its range.
+    Who states a column's typical interval says which rows the line is for: it has no ℓ. Of one
+    without a place or a typical interval nothing is told but its range.
     """
     inverse = np.linalg.inv(told.map)
     gram = inverse.T @ told.gram @ inverse
@@ -214,25 +239,28 @@ def columns_of(
             middle = float(gram[0, k] / max(gram[0, 0], TINY)) if study.intercept else 0.0
             length = (product.longest + abs(middle)) * float(np.linalg.norm(told.map[k]))
             beyond = max(0.0, 1 - question.radius / length)
-            usual = math.hypot(near, min(FAR, FAR * FAR_OFF / told.reach, beyond))
+            column = Column(
+                place=k,
+                middle=middle,
+                variance=product.mean_square,
+                error=None,
+                usual=math.hypot(near, FAR * beyond**2),
+                off=LOST + LOST_BEYOND * beyond,
+            )
             if spread is not None and k in asked:
-                yield _asked(study, spread, asked.index(k), k, usual)
-            elif product.is_typical:  # which it is taken to fill evenly
-                stated = STATED * math.hypot(near, beyond)
-                yield Column(k, middle, variance=product.mean_square, error=0.0, usual=stated)
-            else:
-                yield Column(k, middle, variance=product.mean_square, error=None, usual=usual)
+                yield _asked(study, spread, asked.index(k), column)
+            elif not product.is_typical:
+                yield column
         first += product.width
 
 
-def _asked(study: Study, spread: Spread, place: int, k: int, usual: float) -> Column:
+def _asked(study: Study, spread: Spread, place: int, column: Column) -> Column:
     """A column whose place was asked for."""
     middle = float(spread.means[place])
     variance = float(spread.variances[place])
-    return Column(
-        place=k,
+    return replace(
+        column,
         middle=middle if study.intercept else 0.0,
         variance=variance if study.intercept else variance + middle**2,
         error=float(spread.errors[place]),
-        usual=usual,
     )

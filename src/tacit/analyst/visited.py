@@ -21,15 +21,15 @@ from tacit.analyst.posterior.laws import Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
+from tacit.analyst.shown import Shown, seen_of, shown_of, sure_of
 from tacit.analyst.streams import Batches
 from tacit.errors import ReleaseError
-from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import check_questions
 from tacit.visits.estimate import update
 from tacit.visits.opening import Opening, first_opening, opening_of, step_of
-from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of, together
+from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
 from tacit.visits.sound import must_be_finite, numbers_follow
 
 Array = NDArray[np.float64]
@@ -66,6 +66,8 @@ class Frame:
     misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
     unexpected: Array | None = None  # (d, d): what `covariance` lacks where the first prior pulls
     readings: Readings | None = None  # how visits were read; None of files from before
+    shown: Array | None = None  # (d, d): X'X per row as corrections show it; `gram` where None
+    shown_sd: float = 0.0  # of a diagonal entry of it
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -123,6 +125,13 @@ class Frame:
         )
 
     @property
+    def told(self) -> Shown:
+        """X'X per row that a fit takes rows to have; at its word it is that of all visits."""
+        if self.shown is None or self.surely == 0:
+            return Shown(gram=self.gram, sd=self.gram_sd)
+        return Shown(gram=self.shown, sd=self.shown_sd)
+
+    @property
     def sure(self) -> Array:
         """X'X per row as far as it is told for sure: λ³/(λ² + (`surely`·sd)²) along each direction.
 
@@ -131,7 +140,7 @@ class Frame:
         seem to be well known. So widths are those of what is sure; but a step divided by too small
         an X'X goes too far, so the mean is that of X'X at its word (`fit.py`).
         """
-        return _sure(self.gram, self.surely * self.gram_sd)
+        return sure_of(self.told, self.surely)
 
     def doubt(self, between: Array | None = None) -> Array:
         r"""Covariance of the first answer as a prior: what it tells that corrections do not.
@@ -284,8 +293,11 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         rate=rate,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
+    seen = seen_of(visits)
+    shown = shown_of(known, seen, shape.level)
+    frame = replace(frame, shown=rate * shown.gram, shown_sd=rate * shown.sd)
     places = [each.visit.places for each in given if each.visit and each.visit.places]
-    told = _told(frame, visits, shape, last)
+    told = Told.of(last, shape, seen, rows=float(rows.sum()))
     lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
     frame = replace(frame, misfit=misfit_of(study, places, last, told), unexpected=lacking)
     evidence = _evidence(study, [each.pool for each in visits], frame)
@@ -308,28 +320,6 @@ def _shape(
     return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
 
 
-def _told(frame: Frame, visits: Sequence[Joined], shape: Shape, question: Question) -> Told:
-    """What corrections tell of rows, for how far the best line may lie from theirs."""
-    rows = sum(each.pool.rows for each in visits)
-    usual = float(np.trace(shape.gram)) / shape.level
-    return Told(
-        map=frame.map,
-        seen=np.sum([each.pool.gram / each.rate for each in visits], axis=0) / rows,
-        seen_sd=math.hypot(*(each.pool.gram_sd / each.rate for each in visits)) / rows,
-        gram=shape.gram,
-        sure=frame.sure / (frame.rate * shape.level),
-        rows=rows,
-        residual=shape.residual,
-        reach=question.radius**2 / usual,
-    )
-
-
-def _sure(gram: Array, sd: float) -> Array:
-    """λ³/(λ² + sd²) along each direction."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.asarray((vectors * (values**3 / (values**2 + sd**2))) @ vectors.T)
-
-
 def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     """What the covariance of the answer that is a prior lacks, in the frame's columns.
 
@@ -337,12 +327,14 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
     later answer, what X'X as far as it is sure leaves of them.
     """
     across = np.linalg.inv(frame.map) @ first.map
-    seen = across.T @ (frame.gram + frame.gram_sd * np.eye(len(frame.gram))) @ across
+    shown = frame.told
+    seen = across.T @ (shown.gram + shown.sd * np.eye(len(shown.gram))) @ across
     own = first.stretch.covariance
     lacking = unexpected_of(own, first.stretch.known.gram, seen)
     if max(len(talk) for talk in talks) > 1:
         step = step_of(first, talks)
-        sure = _sure(step.pool.gram, SURELY * step.pool.gram_sd)
+        size = step.pool.rows * step.rate / frame.rate
+        sure = size * across.T @ frame.sure @ across
         _, careful = update(replace(step.pool, gram=sure), own + lacking, step.mean, step.left)
         values, vectors = np.linalg.eigh(careful - step.covariance)
         lacking = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -122,7 +122,7 @@ def _common(evidence: Evidence) -> Common:
         doubt = derivative * pooled_noise
     else:  # visits have weighed it against what is usual
         shrunk = basis.T @ pooled @ basis
-        doubt = evidence.frame.gram_sd**2 / 2 * (1 + np.eye(evidence.d))
+        doubt = evidence.frame.told.sd**2 / 2 * (1 + np.eye(evidence.d))
     size = np.diag(shrunk)
     known = Common(
         basis=basis,

@@ -27,7 +27,8 @@ VISITED = (
     "The coefficients are those of the best {line} for rows of which those far from the rest, and "
     "residuals beyond a visit's bound, count for less{share}."
 )
-ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it."
+ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it{but}."
+STATED = ", but not for rows far beyond a stated typical interval"
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
     "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
@@ -104,7 +105,10 @@ def _line(posterior: Posterior) -> str:
 def _visited(posterior: Posterior, words: dict[str, Any]) -> str:
     """Which line several visits tell; a family's intervals are those of its own line."""
     told = _told(posterior, VISITED, words | {"share": _share(posterior)})
-    return told if posterior.family is not None else f"{told} {ALLOWED}"
+    if posterior.family is not None:
+        return told
+    stated = any(product.is_typical for product in posterior.study.products)
+    return f"{told} {ALLOWED.format(but=STATED if stated else '')}"
 
 
 def _told(posterior: Posterior, sentence: str, words: dict[str, Any]) -> str:

@@ -159,6 +159,8 @@ class FrameFacts(Record):
     rate: float
     misfit: Matrix | None = None  # absent from posteriors of before
     unexpected: Matrix | None = None  # likewise
+    shown: Matrix | None = None  # likewise
+    shown_sd: float = 0.0
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 

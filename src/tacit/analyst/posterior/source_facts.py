@@ -20,6 +20,7 @@ TWO_AXES = (
     "misfit",
     "unexpected",
     "gram",
+    "shown",
     "starts",
     "first_map",
 )
