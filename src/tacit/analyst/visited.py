@@ -102,8 +102,9 @@ class Frame:
     ) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
 
-        `between` is what holders' differences give the first answer and corrections alike. The
-        first answer is doubted for widths; a mean takes it at its word, as every next offset does.
+        `between` is what holders' differences give the first answer and corrections alike. Widths
+        leave to it what corrections do not tell, and it may be wider than it says; a mean weighs
+        the two as they are.
         """
         inverse = np.linalg.inv(self.map)
         features = self.map.T @ prior.feature_scale @ self.map
@@ -113,7 +114,7 @@ class Frame:
             return replace(
                 prior,
                 mean=mean,
-                covariance=self.covariance + apart if at_its_word else self.doubt(between),
+                covariance=self.doubt() + apart if at_its_word else self.doubt(between),
                 by_spread=False,
                 widths=(1.0,) if at_its_word else DOUBTS,
                 feature_scale=features,
