@@ -41,7 +41,7 @@ lint: $(READY)
 
 audit: $(READY)
 	$(BIN)/python tests/privacy/audit.py
-	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli
+	$(BIN)/pytest -m slow tests/privacy tests/holder tests/cli tests/test_estimator.py
 
 # Real processes and real faults: sites killed, a SuperLink restarted, wires cut, clocks wrong, fifty sites; half an hour.
 faults: $(READY)
@@ -53,7 +53,7 @@ bundle: $(READY)
 	$(BIN)/python deploy/bundle.py dist/bundle
 
 calibrate: $(READY)
-	$(BIN)/pytest -m slow tests/analyst
+	$(BIN)/pytest -m slow tests/analyst tests/experiments
 
 # Needs Coq (Debian: apt-get install coq). Compiles the proofs from nothing, prints what each theorem rests on,
 # has a second checker read them, and compares the program with them; then shows that wrong constants fail.

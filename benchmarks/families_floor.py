@@ -9,10 +9,11 @@ what sampling costs any method,
   an error with covariance σ_z²(KK)⁻¹ at least (Cramér and Rao): Ŝ tells nothing more.
 - `unbiased`: whoever has S from the release alone. Of S nothing is known but what levels imply:
   x² = x for a level, and 0 for the product of two levels of a feature, so that S lies in a linear
-  space with an orthonormal basis E_i. What is free of S in ẑ and Ŝ is then ẑ − Ŝ_b b, Ŝ_b the
-  projection of Ŝ, with the variance Ω = σ_z²I + σ_s²Σ(E_ib)(E_ib)'; without levels the sum is
-  (‖b‖²I + bb')/2. An estimate without bias has K⁻¹ΩK⁻¹ at least. What S tells of the law of rows,
-  and with it of how β follows from b, is taken as known.
+  space with an orthonormal basis E_i, and along each Ŝ has noise of variance σ_s². Answers of 0 and
+  1 are ±1 when scaled, so y'y, with variance σ_u², tells the intercept's entry of S again. With C
+  the covariance that both leave along the E_i, what is free of S is ẑ less its guess times b, of
+  variance Ω = σ_z²I + ΣC_ij(E_ib)(E_jb)'. An estimate without bias has K⁻¹ΩK⁻¹ at least. What S
+  tells of the law of rows, and with it of how β follows from b, is taken as known.
 - `best`: `unbiased` at the best of 42 row radii and weights of the response, the study's own among
   them; from the first ten runs.
 
@@ -68,11 +69,15 @@ class Told:
         shrunk = rows * np.minimum(1.0, study.row_radius**2 / np.sum(rows**2, axis=0))
         line = np.linalg.solve(shrunk @ rows.T, shrunk @ ((mean - centre) / half))
         noise = study.mechanism().noise
-        along = bases(rows) @ line
+        basis = bases(rows)
+        told = np.eye(len(basis)) / noise.xtx_diagonal**2
+        if cell.link.binary and noise.yty is not None:
+            told += np.outer(basis[:, 0, 0], basis[:, 0, 0]) / noise.yty**2
+        along = basis @ line
         return cls(
             slope=(shrunk * slopes) @ rows.T / half,
             noise=cell.holders * noise.xty**2 * np.eye(len(rows)),
-            unsure=cell.holders * noise.xtx_diagonal**2 * along.T @ along,
+            unsure=cell.holders * along.T @ np.linalg.solve(told, along),
             information=(rows * (slopes**2 / cell.link.variance(mean))) @ rows.T / len(mean),
         )
 

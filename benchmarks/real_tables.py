@@ -45,7 +45,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import partial
 from itertools import pairwise, product
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,13 +53,9 @@ from typing import Any
 
 import numpy as np
 from frame import Bench
+from public_tables import Population, load, planned_of, posterior_of
 
-from tacit.analyst.collection import collect
-from tacit.analyst.fit import fit
-from tacit.analyst.posterior.posterior import Posterior
 from tacit.plan import forecast
-from tacit.release import Release
-from tacit.simulation import simulate, simulate_visits
 from tacit.study import Study
 
 LOSS_EPSILONS = (1.0, 3.0, 10.0, 100.0)
@@ -78,109 +74,6 @@ HALF = 0.5
 GRACE = 1.25
 """How far from planned a width may be, as a factor."""
 NEW_ROWS = 1000
-DEPENDENT = 1e-4
-"""A column of which less than this share is left beside the earlier ones is left out."""
-
-
-@dataclass(frozen=True)
-class Population:
-    """A table, features mapped to [−1, 1] by their ranges, and what least squares finds in it."""
-
-    name: str
-    x: np.ndarray  # (n, p)
-    y: np.ndarray
-
-    @property
-    def n(self) -> int:
-        return len(self.y)
-
-    @cached_property
-    def design(self) -> np.ndarray:
-        return np.column_stack([np.ones(self.n), self.x])
-
-    @cached_property
-    def slopes(self) -> np.ndarray:
-        return np.linalg.lstsq(self.design, self.y, rcond=None)[0]
-
-    @cached_property
-    def explained(self) -> float:
-        """Sum of squares that least squares explains."""
-        fitted = self.design @ self.slopes
-        return float(np.sum((fitted - self.y.mean()) ** 2))
-
-    def loss(self, theta: np.ndarray) -> float:
-        """Share of it that another θ gives away."""
-        return float(np.sum((self.design @ (theta - self.slopes)) ** 2)) / self.explained
-
-    def study(self, way: str, epsilon: float, planned: list[int]) -> Study:
-        features = [self._feature(k, way) for k in range(self.x.shape[1])]
-        visits = {} if way == "default" else {"visits": 1}
-        return Study.from_document(
-            {
-                "name": self.name,
-                "epsilon": epsilon,
-                "delta": 1e-6,
-                "response": {"name": "y", "range": [-1.0, 1.0]},
-                "features": features,
-                "planned_rows": planned,
-            }
-            | visits
-        )
-
-    def _feature(self, k: int, way: str) -> dict[str, object]:
-        feature: dict[str, object] = {"name": f"x{k}", "range": [-1.0, 1.0]}
-        if way == "typical":
-            middle = float(self.x[:, k].mean())
-            reach = math.sqrt(3) * float(self.x[:, k].std())
-            feature["typical"] = [max(-1.0, middle - reach), min(1.0, middle + reach)]
-        return feature
-
-
-@cache
-def load(path: Path) -> Population:
-    """A table, every column mapped to [−1, 1], dependent ones left out."""
-    rows = np.loadtxt(path, delimiter=",")
-    low = rows.min(axis=0)
-    high = rows.max(axis=0)
-    varies = high > low
-    scaled = 2 * (rows - low)[:, varies] / (high - low)[varies] - 1
-    x = scaled[:, :-1]
-    return Population(path.name.split(".")[0], x[:, independent(x)], scaled[:, -1])
-
-
-def independent(x: np.ndarray) -> list[int]:
-    """Columns that are no linear function of the earlier ones and a constant."""
-    kept = []
-    basis = np.full((len(x), 1), 1 / math.sqrt(len(x)))
-    for k in range(x.shape[1]):
-        rest = x[:, k] - basis @ (basis.T @ x[:, k])
-        rest -= basis @ (basis.T @ rest)
-        size = float(np.linalg.norm(rest))
-        if size > DEPENDENT * float(np.linalg.norm(x[:, k])):
-            kept.append(k)
-            basis = np.column_stack([basis, rest / size])
-    return kept
-
-
-def posterior_of(
-    study: Study, x: np.ndarray, y: np.ndarray, holders: int, rng: np.random.Generator
-) -> Posterior:
-    """Fit what holders of equal parts of these rows would release."""
-    order = rng.permutation(len(y))
-    table = np.column_stack([x, y])[order]
-    releases = releases_of(study, np.array_split(table, holders), rng)
-    return fit(collect(releases, allow_simulated=True))
-
-
-def releases_of(study: Study, parts: list[np.ndarray], rng: np.random.Generator) -> list[Release]:
-    """What holders of these parts would publish, at the last of the study's visits."""
-    if study.visit_count > 1 and len(parts) > 1:
-        return simulate_visits(study, parts, rng)
-    return [simulate(study, part, rng, holder=f"h{k}") for k, part in enumerate(parts)]
-
-
-def planned_of(population: Population, holders: int) -> list[int]:
-    return [population.n // holders] * holders
 
 
 @dataclass(frozen=True)

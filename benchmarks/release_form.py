@@ -21,7 +21,8 @@ import math
 import numpy as np
 from frame import Bench
 
-from tacit.plan import Guess, forecast
+from tacit.imagined import Guess
+from tacit.plan import forecast
 from tacit.study import Study
 
 DESIGNS = {

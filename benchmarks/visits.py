@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from frame import Bench
-from real_tables import Population, load
+from public_tables import Population, load
 
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit

@@ -23,7 +23,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 ENTRY_POINTS = {
     *("__init__", "__main__", "classifier", "cli", "demo", "desk", "estimator", "federation"),
-    *("plan", "private_estimator", "simulation"),
+    *("imagined", "plan", "private_estimator", "simulation"),
 }
 """The only places that may see both sides."""
 DOCUMENTS = {

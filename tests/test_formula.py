@@ -755,6 +755,19 @@ def test_any_text_is_a_study_or_one_sentence(text):
         assert time.process_time() - begun < 2
 
 
+@pytest.mark.parametrize("formula", ["days ~ age * sex", "days ~ ."])
+def test_further_responses_are_in_no_term(formula):
+    columns = {"days": (0, 30), "cost": (0, 2000), "age": (18, 100), "sex": ["f", "m"]}
+    study = Study.from_formula(formula, columns, responses=["days", "cost"], **BUDGET)
+    assert study.responses == ("days", "cost")
+    assert not any("cost" in column for column in study.columns)
+    with pytest.raises(StudyError, match="'cost' is not in the formula"):
+        Study.from_formula("days ~ age * sex", columns, **BUDGET)
+    missing = {name: columns[name] for name in ("days", "age", "sex")}
+    with pytest.raises(StudyError, match="responses"):
+        Study.from_formula(formula, missing, responses=["days", "cost"], **BUDGET)
+
+
 @pytest.mark.parametrize(
     ("formula", "sentence"),
     [

@@ -1,19 +1,25 @@
 """The planner's forecast against simulation, and its answer to "which epsilon?".
 
-Covers `tacit.plan`.
+Covers `tacit.plan`, `tacit.imagined`.
 """
 
 import base64
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import tacit
 from tacit.cli.study import words as checked
 from tacit.demo.hospitals import HOSPITALS, STUDY, patients
 from tacit.errors import StudyError
-from tacit.plan import Guess, epsilon_for, forecast, imagined_rows, with_visits
+from tacit.imagined import Guess, imagined_rows
+from tacit.plan import RUNGS, _Plan, _Widths, epsilon_for, forecast, with_visits
+from tacit.privacy.gaussian import EPSILON_RANGE
 from tacit.simulation import simulate
 from tacit.study import words
 from tacit.study.visits import visit_mechanism
@@ -60,12 +66,13 @@ def test_the_forecast_is_within_15_percent_of_simulation(epsilon, relation):
 def test_widths_fall_with_epsilon_rows_and_holders(planned):
     """More of anything is never a wider interval; 1 % is the error of imagined rows' own form."""
     study = study_of(planned_rows=planned, visits=1)
-    by_epsilon = [
-        each.widths for each in forecast(study, [2000, 1000], [0.05, 0.2, 0.5, 1.0, 2.0, 3.0, 10.0])
-    ]
-    by_rows = [forecast(study, [n], [1.0])[0].widths for n in (100, 500, 2000, 10_000)]
+    guess = Guess(fill=0.55)
+    budgets = [0.05, 0.2, 0.5, 1.0, 2.0, 3.0, 10.0]
+    by_epsilon = [each.widths for each in forecast(study, [2000, 1000], budgets, guess)]
+    by_rows = [forecast(study, [n], [1.0], guess)[0].widths for n in (100, 500, 2000, 10_000)]
     by_holders = [
-        forecast(study, [500] * j, [1.0], Guess(spread=0.0))[0].widths for j in (1, 2, 4, 8)
+        forecast(study, [500] * j, [1.0], replace(guess, spread=0.0))[0].widths
+        for j in (1, 2, 4, 8)
     ]
     for widths in (by_epsilon, by_rows, by_holders):
         assert np.all(np.diff(widths, axis=0) <= 0.01 * np.array(widths[:-1]))
@@ -185,8 +192,8 @@ def ratio_of_visits(rows: list[int], epsilon: float, guess: Guess) -> float:
     several = study_of(planned_rows=rows, epsilon=epsilon)
     assert several.visit_count > 1
     one = study_of(planned_rows=rows, epsilon=epsilon, visits=1)
-    [[first], [second]] = [forecast(study, rows, [epsilon], guess) for study in (one, several)]
-    return float(np.median(second.widths) / np.median(first.widths))
+    first, second = (_Plan(study, rows, guess)._alone(epsilon).user for study in (one, several))
+    return float(np.median(second) / np.median(first))
 
 
 @pytest.mark.parametrize(("rows", "epsilon"), [([600], 0.2), ([20_000], 1.0), ([5000] * 4, 1.0)])
@@ -225,8 +232,9 @@ def test_of_several_visits_no_figure_of_one_visit_is_told():
 def test_widths_of_visits_fall_with_epsilon_and_rows():
     """1 % is the error of imagined rows' own form."""
     study = with_visits(study_of(), [2000, 1000], 4)
-    by_epsilon = [each.widths for each in forecast(study, [2000, 1000], [0.2, 0.5, 1.0, 3.0, 10.0])]
-    by_rows = [forecast(study, [n, n], [1.0])[0].widths for n in (500, 2000, 10_000)]
+    guess = Guess(fill=0.55)
+    by_epsilon = [each.widths for each in forecast(study, [2000, 1000], [0.2, 1.0, 5.0], guess)]
+    by_rows = [forecast(study, [n, n], [10.0], guess)[0].widths for n in (500, 2000, 10_000)]
     for widths in (by_epsilon, by_rows):
         assert np.all(np.diff(widths, axis=0) <= 0.01 * np.array(widths[:-1]))
 
@@ -235,10 +243,11 @@ def test_a_forecast_of_visits_has_a_band_and_a_secure_sum():
     keys = {f"h{k}": base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(4)}
     agreed = {"holders": keys, "least": 4, "colluding": 0}
     rows = [3000] * 4
-    [apart] = forecast(with_visits(study_of(), rows, 3), rows, [1.0])
-    [summed] = forecast(with_visits(study_of(secure_sum=agreed), rows, 3), rows, [1.0])
-    [whole] = forecast(with_visits(study_of(), [12_000], 3), [12_000], [1.0])
-    assert np.all(apart.narrow < apart.wide)
+    guess = Guess(fill=0.55)
+    [apart] = forecast(with_visits(study_of(), rows, 3), rows, [10.0], guess)
+    [summed] = forecast(with_visits(study_of(secure_sum=agreed), rows, 3), rows, [10.0])
+    [whole] = forecast(with_visits(study_of(), [12_000], 3), [12_000], [10.0], guess)
+    assert np.all(summed.narrow < summed.wide)
     assert_allclose(summed.widths, whole.widths, rtol=0.02)
     assert np.all(summed.widths < apart.widths)
 
@@ -246,33 +255,56 @@ def test_a_forecast_of_visits_has_a_band_and_a_secure_sum():
 def test_holders_that_differ_widen_a_forecast_of_visits():
     rows = [5000, 5000, 5000]
     study = with_visits(study_of(), rows, 3)
-    [alike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.0))
-    [unlike] = forecast(study, rows, [1.0], Guess(fill=0.5, spread=0.1))
+    [alike] = forecast(study, rows, [10.0], Guess(fill=0.5, spread=0.0))
+    [unlike] = forecast(study, rows, [10.0], Guess(fill=0.5, spread=0.1))
     assert np.all(unlike.widths > alike.widths)
 
 
 def test_a_family_of_visits_is_forecast():
     response = {"name": "y", "range": [0, 20]}
     study = with_visits(study_of(response=response), [8000], 5)
-    [few] = forecast(study, [8000], [1.0], Guess(fill=0.3, family="poisson", rate=2.0))
-    [many] = forecast(study, [8000], [5.0], Guess(fill=0.3, family="poisson", rate=2.0))
+    guess = Guess(fill=0.3, family="poisson", rate=2.0)
+    [few, many] = forecast(study, [8000], [10.0, 100.0], guess)
     assert few.visits == 5
     assert np.all(many.widths < few.widths)
+
+
+class Invented(_Plan):
+    """A plan whose rungs have any widths."""
+
+    def __init__(self, rungs: list[float]) -> None:
+        super().__init__(study_of(), [1000], Guess())
+        self.rungs = dict(zip(RUNGS, rungs, strict=True))
+
+    def _alone(self, epsilon: float) -> _Widths:
+        return _Widths(user=np.array([self.rungs[epsilon]]), scaled=np.ones(1))
+
+
+@given(
+    st.lists(st.floats(0.01, 10.0), min_size=len(RUNGS), max_size=len(RUNGS)),
+    st.lists(st.floats(*EPSILON_RANGE), min_size=2, max_size=5),
+)
+def test_widths_fall_with_epsilon_whatever_the_rungs_are(rungs, epsilons):
+    """Of any budgets, each asked for by itself; 1e-12 is rounding."""
+    planned = [Invented(rungs).widths(epsilon).user[0] for epsilon in sorted(epsilons)]
+    assert all(after <= before * (1 + 1e-12) for before, after in pairwise(planned))
+    at_rungs = [Invented(rungs).widths(rung).user[0] for rung in RUNGS]
+    assert at_rungs == [max(rungs[place:]) for place in range(len(RUNGS))]
 
 
 def test_no_budget_is_said_to_bring_wider_intervals_than_a_smaller_one():
     """Where noise hides thirteen overlapping features, what is usual is narrower than what is told.
 
-    Alone each budget has its own widths; beside each other they fall.
+    A budget alone is then narrower than a larger one; forecasts, each made by itself, are not.
     """
     features = [{"name": f"x{k}", "range": [-1, 1]} for k in range(13)]
     study = study_of(features=features, planned_rows=[506])
+    plan = _Plan(study, [506], Guess(fill=0.5))
+    one, more = (plan._alone(epsilon).user[1:] for epsilon in (RUNGS[12], RUNGS[13]))
+    assert np.all(more > one)
     alone = [forecast(study, [506], [epsilon], Guess(fill=0.5))[0] for epsilon in (1.0, 3.0)]
-    assert np.all(alone[1].widths[1:] > alone[0].widths[1:])
-    beside = forecast(study, [506], [3.0, 1.0], Guess(fill=0.5))
-    assert [each.epsilon for each in beside] == [3.0, 1.0]
-    assert np.all(beside[0].widths <= beside[1].widths)
-    assert_allclose(beside[0].widths, alone[1].widths)
+    assert np.all(alone[1].widths <= alone[0].widths)
+    assert np.all(alone[0].widths[1:] >= more)
 
 
 def test_imagined_rows_are_as_public_tables_are_in_the_middle():

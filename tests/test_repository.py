@@ -1,6 +1,6 @@
 """The files around the package: one version, no host, and figures that were recorded.
 
-Covers pyproject.toml, CITATION.cff, CHANGELOG.md, constraints.txt, .ci/run, .github/ and
+Covers pyproject.toml, Makefile, CITATION.cff, CHANGELOG.md, constraints.txt, .ci/run, .github/ and
 docs/figures.py, benchmarks/frame.py.
 """
 
@@ -70,6 +70,17 @@ def test_workflows_run_what_is_run_here():
     for job in jobs:
         assert f"\n  {job['what']})\n" in script
     assert {"all", "alone", "wheel", "proofs", "lowest"} == {job["what"] for job in jobs}
+
+
+def test_every_slow_test_is_run_by_a_target():
+    """`make audit`, `calibrate` and `faults` run what is slow in some folders, `proofs` its own."""
+    text = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    lines = re.findall(r"pytest -(?:m slow|n 2 --dist loadgroup) (tests/.*)$", text, re.MULTILINE)
+    run = [REPOSITORY / place for line in lines for place in line.split()]
+    assert len(run) > 5
+    for path in (REPOSITORY / "tests").rglob("test_*.py"):
+        if "pytest.mark.slow" in path.read_text(encoding="utf-8") and path != Path(__file__):
+            assert any(path.is_relative_to(place) for place in run), path
 
 
 def test_the_script_of_continuous_integration_refuses_what_it_does_not_know():

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-from real_tables import independent, load
+from public_tables import independent, load
 
 from .holders import Array, Budget, Holders, Line
 

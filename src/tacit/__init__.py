@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tacit.holder.rehearsal import Rehearsal as Rehearsal
     from tacit.holder.stream.publish import Report as Report
     from tacit.holder.stream.publish import stream as stream
-    from tacit.plan import Guess as Guess
+    from tacit.imagined import Guess as Guess
     from tacit.plan import forecast as forecast
     from tacit.release.statistics import Release as Release
     from tacit.rows.sql import sql_table as sql_table
@@ -42,7 +42,7 @@ _HOMES = {
     "Factor": "tacit.study.terms",
     "Feature": "tacit.study.columns",
     "Follower": "tacit.analyst.follow",
-    "Guess": "tacit.plan",
+    "Guess": "tacit.imagined",
     "Ledger": "tacit.holder.ledger",
     "Posterior": "tacit.analyst.posterior.posterior",
     "Prior": "tacit.analyst.prior",

@@ -1,7 +1,7 @@
 r"""Two tests that a kernel samples the posterior it claims: Geweke's joint test and
 simulation-based calibration.
 
-Interface. Describe the model that the kernel claims to fit as a `Model` of five pieces:
+Interface. Describe the model that the kernel claims to fit as a `Model` of six pieces:
 
 - `kernel`: what is tested, with `init` and `step` as in `tacit.analyst.sampling`.
 - `draw_state(key) -> state`: parameters and latent variables from the PRIOR, as a state of the
@@ -13,6 +13,9 @@ Interface. Describe the model that the kernel claims to fit as a `Model` of five
   it caches nothing).
 - `summaries(state) -> (k,)`: scalar functions of the state to test: entries of θ, log σ²,
   log-determinants of Σ, S …
+- `mistaken(problem, mistake) -> problem`: the problem that the kernel is shown, right at 0. A test
+  that a wrong kernel is noticed passes another `mistake` to the same model: nothing is compiled
+  anew for it.
 
 Then `geweke(model, key, replicates, rounds)` and `sbc(model, key, replicates, warmup, draws, thin)`
 each give one p-value per test, all uniform for a right kernel. Judge them together with
@@ -60,9 +63,12 @@ class Model(NamedTuple):
     draw_problem: Callable
     summaries: Callable
     refresh: Callable = lambda state, _problem: state
+    mistaken: Callable = lambda problem, _mistake: problem
 
 
-def geweke(model: Model, key, replicates: int = 1000, rounds: int = 60) -> np.ndarray:
+def geweke(
+    model: Model, key, replicates: int = 1000, rounds: int = 60, *, mistake: float = 0.0
+) -> np.ndarray:
     """p-values of the joint test, two per summary: its mean and its spread."""
     keep_compilations()
     with double_precision():
@@ -76,7 +82,7 @@ def geweke(model: Model, key, replicates: int = 1000, rounds: int = 60) -> np.nd
             axis=0,
         )
         trace = np.asarray(
-            _joint_chains(model, rounds, random.split(key_chain, replicates))
+            _joint_chains(model, rounds, mistake, random.split(key_chain, replicates))
         )  # (replicate, round, k)
     return np.concatenate(
         [_moment_p_values(trace[..., k], prior[:, k]) for k in range(prior.shape[1])]
@@ -138,10 +144,10 @@ def _prior_summaries(law: tuple[Callable, Callable], keys):
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _joint_chains(model: Model, rounds: int, keys):
+def _joint_chains(model: Model, rounds: int, mistake: float, keys):
     def one_round(state, key):
         key_data, key_step = random.split(key)
-        problem = model.draw_problem(key_data, state)
+        problem = model.mistaken(model.draw_problem(key_data, state), mistake)
         state, _ = model.kernel.step(
             key_step, model.refresh(state, problem), problem, jnp.zeros(())
         )

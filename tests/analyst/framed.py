@@ -89,6 +89,11 @@ def framed_with(grams, moments) -> Framed:
     )
 
 
+def with_rows_more(framed: Framed, rows) -> Framed:
+    """What a kernel is shown that is to be found wrong: χ² with so many degrees too many."""
+    return framed._replace(problem=framed.problem._replace(counts=framed.problem.counts + rows))
+
+
 def draw_parameters(key):
     """θ, σ² and the position of σ², Σ and the S_j, from the prior, by ways that share nothing with
     the frame.

@@ -190,6 +190,7 @@ def test_calibration_with_noise(name):
     )
 
 
+@pytest.mark.slow
 def test_calibration_without_noise():
     model = Model(method.BernsteinSheldon(), *exact_law())
     assert (
@@ -198,6 +199,7 @@ def test_calibration_without_noise():
     )
 
 
+@pytest.mark.slow
 def test_calibration_rejects_a_rate_without_the_half():
     assert (
         smallest(

@@ -104,8 +104,7 @@ def test_more_noise_means_wider_posteriors(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_seed_fixes_the_outcome(name):
     evidence = evidence_of(0.0 if name == "non-private" else 5.0)
-    settings = Settings(chains=2, draws=50, warmup=50, seed=7)
-    first, second = (method_named(name).fit(evidence, Prior.weak(D), settings) for _ in range(2))
+    first, second = (method_named(name).fit(evidence, Prior.weak(D), SETTINGS) for _ in range(2))
     assert_allclose(first.mean(), second.mean(), rtol=0, atol=0)
 
 

@@ -62,7 +62,8 @@ def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float 
     assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors apart"
 
 
-@pytest.mark.parametrize("p", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1, 2])
 def test_both_samplers_have_the_same_posterior(p):
     """Two holders of unequal size, noise as large as what the features vary by."""
     evidence, prior = evidence_of(p=p, rows=(80, 12), noise=4.0), prior_of(p + 1)

@@ -7,6 +7,7 @@ Covers `tacit.analyst.methods.normal_x.pseudo_marginal`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from framed import (
     draw_parameters,
     prior_of,
     summaries,
+    with_rows_more,
 )
 from scipy import stats
 from simulated import evidence_of
@@ -94,14 +96,17 @@ class WrongWeights(PseudoMarginal):
     """Distinct from the right kernel, so that jax compiles it anew with the patched function."""
 
 
-def joint_test(kernel, **size) -> float:
+def joint_test(kernel, **settings) -> float:
     with double_precision():
-        model = Model(AsJoint(kernel), draw_joint, draw_data, summaries)
-        return smallest(geweke(model, random.key(5), **size))
+        model = Model(AsJoint(kernel), draw_joint, draw_data, summaries, mistaken=with_rows_more)
+        return smallest(geweke(model, random.key(5), **settings))
 
 
-def test_geweke():
-    assert joint_test(PseudoMarginal(particles=PARTICLES), replicates=500, rounds=40) > FALSE_ALARM
+def test_geweke_and_it_notices_degrees_of_freedom_too_many():
+    """Three of them: p = 1e-15, and 0.004 with one."""
+    kernel = PseudoMarginal(particles=PARTICLES)
+    assert joint_test(kernel, replicates=500, rounds=40) > FALSE_ALARM
+    assert joint_test(kernel, replicates=500, rounds=40, mistake=3.0) < REJECTION
 
 
 @pytest.mark.slow
@@ -110,6 +115,7 @@ def test_geweke_at_length():
     assert joint_test(kernel, replicates=4000, rounds=100) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_geweke_notices_a_wrong_weight(monkeypatch):
     right = pseudo_marginal.log_weights
 
@@ -126,17 +132,17 @@ def test_the_estimate_is_unbiased():
     evidence = evidence_of(d=2, holders=2, noise=6.0)
     with double_precision():
         framed = pseudo_marginal.in_frame(pseudo_marginal.problem_of(evidence, prior_of(2)))
-        state = PseudoMarginal().init(random.key(0), framed)
+        state = jax.jit(PseudoMarginal().init)(random.key(0), framed)
         parameters = parameters_at(state, jnp.zeros_like(state.position), framed)
 
         def estimate(key, particles):
             entries = WIDER * random.normal(key, (particles, 2, 3))
-            found = particles_at(entries, parameters, framed)
-            return log_estimate(Particles(*found)) - 2 * jnp.log(particles)
+            weighted = particles_at(entries, parameters, framed)
+            return log_estimate(Particles(*weighted)) - 2 * jnp.log(particles)
 
         logs = [
-            np.asarray(jax.vmap(lambda key, m=m: estimate(key, m))(random.split(random.key(m), n)))
-            for m, n in ((1, 8_000), (16, 500))
+            np.asarray(jax.jit(jax.vmap(partial(estimate, particles=m)))(random.split(key, n)))
+            for m, n, key in ((1, 8_000, random.key(1)), (16, 500, random.key(16)))
         ]
     scale = logs[1].mean()
     single, many = (np.exp(each - scale) for each in logs)

@@ -342,7 +342,7 @@ def test_draws_without_what_judges_them_are_refused_in_one_sentence(monkeypatch)
             "features": [{"name": "x", "range": [0, 1]}],
         }
     )
-    posterior = Posterior(study, "noise-aware", draws, ())
+    posterior = Posterior(study, "normal-x", draws, ())
     assert len(posterior.summary().rows) == 2
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     with pytest.raises(MethodError, match=r"pip install 'tacit-dp\[sampling\]'"):

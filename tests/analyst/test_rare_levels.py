@@ -22,7 +22,7 @@ def score_of() -> Score:
     rng = np.random.default_rng(1)
     level = (np.arange(8000) % 10 == 0) * 1.0
     rows = np.column_stack([np.ones(8000), level, rng.standard_normal(8000)])
-    return Score(law=Law(rows=rows), link=LINKS["logistic"], centre=0.5, half=0.5)
+    return Score(law=Law(rows=rows), link=LINKS["logistic"], centre=0.5, half=0.5, levels=(1,))
 
 
 def told(line: np.ndarray) -> Mixture:
@@ -38,7 +38,7 @@ def told(line: np.ndarray) -> Mixture:
 def test_a_rate_above_one_asks_for_no_endless_log_odds(above: float) -> None:
     """The level's mean is told to be `above` 1.
 
-    Under a prior as wide for a rare level as for a common one log-odds would be over 5, up to 7.
+    Were nothing known of levels beforehand, log-odds would be 3.3 to 4.7, with an sd of up to 6.
     """
     score = score_of()
     line = score.line(TRUTH)
@@ -46,13 +46,14 @@ def test_a_rate_above_one_asks_for_no_endless_log_odds(above: float) -> None:
     family = score.family(told(line))
     beta = family.coefficients(line)
     sd = np.sqrt(np.diag(family.matrix @ (SD**2 * np.eye(3)) @ family.matrix.T))
-    assert 1.1 < beta[1] < 5
-    assert sd[1] < 7
+    assert 1.1 < beta[1] < 3.3
+    assert sd[1] < 2
     assert abs(beta[1] - TRUTH[1]) < 2 * sd[1]
     assert_allclose(beta[[0, 2]], TRUTH[[0, 2]], atol=0.3)
 
 
-def test_where_every_mean_can_be_the_prior_is_not_felt() -> None:
+def test_where_every_mean_can_be_the_prior_is_hardly_felt() -> None:
+    """The level's sd is 0.45: a prior sd of 2.5 moves it by a thirtieth of itself."""
     score = score_of()
     beta = score.family(told(score.line(TRUTH))).coefficients(score.line(TRUTH))
-    assert_allclose(beta, TRUTH, atol=0.03)
+    assert_allclose(beta, TRUTH, atol=0.05)

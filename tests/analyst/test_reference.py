@@ -5,6 +5,7 @@ nothing collapsed.
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from calibration import standard_error
 from simulated import evidence_of
 
@@ -61,6 +62,7 @@ def reference(evidence, prior, *, seed: int) -> dict[str, np.ndarray]:
     return {"theta": np.asarray(found["theta"]), "variance": np.log(np.asarray(found["variance"]))}
 
 
+@pytest.mark.slow
 def test_normal_x_agrees_with_numpyro():
     """Means of θ_1, θ_2, log σ² and of their squares: six z-tests, false alarm below 1e-5 in all at
     |z| < 5.

@@ -43,6 +43,9 @@ CASES = [name for name in METHODS if name not in {"non-private", "normal-x"}] + 
     "normal-x gradient",
     "normal-x metropolis",
 ]
+DEAR = {"bernstein-sheldon", "normal-x metropolis"}
+"""Compiled for one holder and for two: a quarter of a minute each."""
+SOME_SLOW = [pytest.param(case, marks=pytest.mark.slow) if case in DEAR else case for case in CASES]
 SETTINGS = Settings(draws=1_000, warmup=1_000, seed=3)
 
 
@@ -78,7 +81,7 @@ def alone(case: str) -> Outcome:
     return outcome_of(case, [large()])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME_SLOW)
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_fifty_rows_beside_five_million_do_no_harm(case, epsilon):
     """They know nothing that the others do not: the posterior stays, and samplers converge as
@@ -126,7 +129,7 @@ def evidence_with(noise: tuple[float, ...], *, shifted: int | None = None) -> Ev
     )
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "ada-ssp"])
+@pytest.mark.parametrize("case", [case for case in SOME_SLOW if case != "ada-ssp"])
 def test_a_holder_counts_for_less_the_noisier_its_release(case):
     """The same shift of ẑ_j moves the estimate at most half as far where noise is ten times as
     large.

@@ -260,17 +260,10 @@ def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
 )
 def test_study_new_refuses_and_writes_nothing(tacit, house, options, sentence):
     before = files(house), (house / "study.toml").read_bytes()
-    result = tacit(
-        "study",
-        "new",
-        "--out",
-        "new.toml",
-        "--response",
-        "days:0..30",
-        "--columns",
-        "age:18..100",
-        *options,
-    )
+    usual = ["--out", "new.toml", "--columns", "age:18..100"]
+    if "--response" not in options:  # which may be repeated
+        usual += ["--response", "days:0..30"]
+    result = tacit("study", "new", *usual, *options)
     assert refused(result).startswith(sentence)
     assert (files(house), (house / "study.toml").read_bytes()) == before
 
@@ -329,6 +322,16 @@ def test_a_new_study_takes_planned_rows_and_then_has_visits(tacit, house):
     last = visit_mechanism(study, study.visit_count, study.budget())
     assert facts["visits"] == study.visit_count > 1
     assert (facts["row_radius"], facts["noise"]["xty"]) == (None, last.noise.xty)
+
+
+def test_a_new_study_takes_several_responses(tacit, house):
+    options = ("--response", "days:0..30", "--response", "cost:0..2000", "--columns", "age:18..100")
+    for formula in ((), ("--formula", "days ~ poly(age, 2)")):
+        out = f"responses{len(formula)}.toml"
+        assert tacit("study", "new", *options, *formula, "--out", out)[0] == 0
+        study = Study.load(house / out)
+        assert study.responses == ("days", "cost")
+        assert "cost" not in study.columns
 
 
 def test_study_check_as_json(tacit):

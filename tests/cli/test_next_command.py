@@ -54,15 +54,23 @@ def run(*words, fails=False):
 
 
 def publish(visit, *more):
-    for name in NAMES:
+    """What is said of the last holder's message."""
+    said = [
         run(
             *("publish", "study.toml", f"{name}.csv", "--holder", name),
             *("--ledger", f"{name}.db", "--out", f"{name}{visit}.json", "--anyway", *more),
         )
+        for name in NAMES
+    ]
+    return said[-1]
 
 
 def test_three_visits_by_files(folder):
-    publish(1)
+    said = publish(1)
+    assert "south1.json: visit 1 of 3, the release of 'south' for study" in said
+    assert "the next visit costs nothing more: its question is made by `tacit next`" in said
+    sentence = run("fit", "north1.json", "--out", "posterior.parquet", fails=True)
+    assert "this is the message of a first visit" in sentence
     said = run("next", "north1.json", "south1.json", "--out", "q2.json")
     assert "visit 2 of 3, made of 2 releases and of nothing else" in said
     publish(2, "--question", "q2.json")
@@ -70,7 +78,9 @@ def test_three_visits_by_files(folder):
     assert "just what these releases lead to" in run(
         "next", "south2.json", "north2.json", "--verify", "q3.json"
     )
-    publish(3, "--question", "q3.json")
+    said = publish(3, "--question", "q3.json")
+    assert "south3.json: visit 3 of 3, the release" in said
+    assert "next visit" not in said
     run("fit", "north3.json", "south3.json", "--out", "posterior.parquet")
     assert (folder / "posterior.parquet").exists()
     done = run("next", "north3.json", "south3.json", "--out", "q4.json", fails=True)

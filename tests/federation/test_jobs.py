@@ -182,7 +182,12 @@ def test_minutes_are_there_from_the_first_moment_on(tmp_path, caplog):
             "tacit": "0.1.0",
         }
     ]
+    minutes.visit = 1
+    minutes.tell(Standing(7, "released", ""))
     minutes.end("failed", "too few")
     said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "tacit: north: waiting: waiting for approval"
+    assert said[:2] == [
+        "tacit: north: waiting: waiting for approval",
+        "tacit: north: released at visit 1 of 1",
+    ]
     assert json.loads(said[-1].removeprefix(END))["failure"] == "too few"

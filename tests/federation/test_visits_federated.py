@@ -4,6 +4,8 @@ Covers `tacit.federation.server.app`, `tacit.federation.server.gather` and
 `tacit.federation.client.answer` where a study has several visits.
 """
 
+import logging
+
 import pytest
 from flwr.app import Context, Message, RecordDict
 from sites import SURE, changed, charges, make_site
@@ -58,7 +60,9 @@ def spent(folder):
     ]
 
 
-def test_all_visits_happen_in_one_run_and_are_paid_once(tmp_path):
+def test_all_visits_happen_in_one_run_and_are_paid_once(tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="flwr")
+    logging.getLogger("flwr").propagate = True
     posterior = federate(LocalGrid(sites(tmp_path)), order(tmp_path))
     assert {each.holder for each in posterior.contributions} == set(HOLDERS)
     assert spent(tmp_path) == [[STUDY.epsilon, 0.0, 0.0, 0.0]] * 3
@@ -66,6 +70,9 @@ def test_all_visits_happen_in_one_run_and_are_paid_once(tmp_path):
     assert low < 0.1 < high
     questions = sorted(path.name for path in (tmp_path / "out").glob("question*.json"))
     assert questions == ["question2.json", "question3.json", "question4.json"]
+    said = [record.getMessage() for record in caplog.records]
+    for visit in (1, 2, 3, 4):
+        assert f"tacit: north: released at visit {visit} of 4" in said
 
 
 def test_a_second_run_asks_the_same_and_costs_nothing(tmp_path):

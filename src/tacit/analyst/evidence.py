@@ -42,6 +42,7 @@ class Evidence:
     column_sd: Array | None = None  # (d,): noise on a column's sum of squares; None: gram_sd's
     frame: "Frame | None" = None  # where columns are a visit's: what they say of the study's
     error_maps: Array | None = None  # (J, d, d): C where Cov(z | X) is σ²CSC', not σ²S
+    quiet: Array | None = None  # (r, d, d): along which X'X has no noise any more (`quiet.py`)
 
     @classmethod
     def of(
@@ -97,7 +98,7 @@ class Evidence:
             field.name: value[places]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
-            and field.name != "column_sd"
+            and field.name not in ("column_sd", "quiet")
         }
         return replace(self, **per_holder)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.options import HOW, WIDTH, Dataset, Json, LedgerFile, wrapped
-from tacit.errors import LedgerError, ReleaseError
+from tacit.errors import LedgerError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from tacit.holder.account import Account, Charge
@@ -175,9 +177,10 @@ def mend(
     Example: `tacit ledger mend north.json --dataset patients`
     """
     from tacit.holder.ledger import Ledger, default_path
+    from tacit.visits.messages import load_message
 
     book = Ledger(ledger or default_path())
-    documents = [_document(path) for path in releases]
+    documents = [load_message(path) for path in releases]
     missing = _missing(documents, book, dataset)
     relations = {each.relation for each in documents}
     if len(relations) > 1:
@@ -186,7 +189,7 @@ def mend(
     typer.echo(f"{book.path}: {len(missing)} charges entered, {mark.charges} in all")
 
 
-def _missing(documents: "list[Published]", book: "Ledger", dataset: str) -> "list[Charge]":
+def _missing(documents: "Sequence[Published]", book: "Ledger", dataset: str) -> "list[Charge]":
     """The charges behind these documents that the ledger does not know."""
     from tacit.holder.charge import charges_behind
 
@@ -202,16 +205,3 @@ def _missing(documents: "list[Published]", book: "Ledger", dataset: str) -> "lis
                 missing.append(charge)
                 names.add(name)
     return missing
-
-
-def _document(path: Path) -> "Published":
-    """A release of any kind."""
-    from tacit.release import Release
-    from tacit.release.places import PlacesRelease
-
-    try:
-        return Release.load(path)
-    except ReleaseError as error:
-        if "this is not a " not in str(error):
-            raise
-    return PlacesRelease.load(path)

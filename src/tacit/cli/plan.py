@@ -13,7 +13,8 @@ from tacit.cli.options import Json, StudyFile
 from tacit.errors import StudyError, TacitError
 
 if TYPE_CHECKING:
-    from tacit.plan import Forecast, Guess
+    from tacit.imagined import Guess
+    from tacit.plan import Forecast
     from tacit.study import Study
 
 
@@ -117,7 +118,8 @@ def plan(
 
     Example: `tacit plan study.toml --rows 12000,8000,5000 --epsilon 0.5,1,2 --width 0.1`
     """
-    from tacit.plan import Guess, epsilon_for, forecast, with_visits
+    from tacit.imagined import Guess
+    from tacit.plan import epsilon_for, forecast, with_visits
     from tacit.study import Study
 
     agreement = Study.load(study)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tacit.holder.ledger import Ledger
     from tacit.holder.rehearsal import Rehearsal
     from tacit.release.document import Published
+    from tacit.release.statistics import Visit
 
 
 Tables = Annotated[
@@ -360,10 +361,15 @@ def _tell(release: "Published", out: Path, book: "Ledger", dataset: str, *, as_j
         }
         typer.echo(json.dumps(facts))
         return
+    at = _visit_of(release)
+    visits = release.study.visit_count
+    which = f"visit {at} of {visits}, " if visits > 1 else ""
     typer.echo(
-        f"{out}: the release of {release.holder!r} for study {release.study.name!r}; "
+        f"{out}: {which}the release of {release.holder!r} for study {release.study.name!r}; "
         "this file, and nothing else, may leave the house"
     )
+    if at < visits:
+        typer.echo("the next visit costs nothing more: its question is made by `tacit next`")
     if account.charges[-1].mu == 0:
         typer.echo("paid by the first visit; nothing is charged again")
         return
@@ -376,3 +382,9 @@ def _tell(release: "Published", out: Path, book: "Ledger", dataset: str, *, as_j
         f"spent in all: epsilon = {account.epsilon_spent:.4g}; "
         f"left: {account.epsilon_left:.4g} of {account.epsilon:g}{how}"
     )
+
+
+def _visit_of(release: "Published") -> int:
+    """The visit that a message answers: a first one tells where values lie, and has no question."""
+    visit: Visit | None = getattr(release, "visit", None)
+    return 1 if visit is None else visit.question.visit

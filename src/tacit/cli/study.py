@@ -23,7 +23,11 @@ app = typer.Typer(help="Write a study, and see what it implies.", no_args_is_hel
 @app.command()
 def new(
     response: Annotated[
-        str | None, typer.Option(help="The response and its public range, as days:0..30.")
+        list[str] | None,
+        typer.Option(
+            help="The response and its public range, as days:0..30. Repeat it where one release "
+            "is to serve several."
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -87,10 +91,11 @@ def new(
     if response is None and columns is None and sys.stdin.isatty():
         from tacit.cli.study_questions import ask_budget, ask_columns, ask_rows
 
-        response, columns = ask_columns()
+        asked, columns = ask_columns()
+        response = [asked]
         epsilon, delta = ask_budget(epsilon, delta)
         planned_rows = planned_rows or ask_rows()
-    if response is None or not columns:
+    if not response or not columns:
         raise StudyError(
             "give --response, as days:0..30, and --columns, as age:18..100; at a terminal, give "
             "neither, and you are asked"

@@ -59,7 +59,7 @@ def study_text(
     name: str,
     epsilon: float,
     delta: float,
-    response: str,
+    responses: list[str],
     columns: list[str],
     formula: str | None = None,
     *,
@@ -67,11 +67,14 @@ def study_text(
     **others: object,
 ) -> str:
     """A study file from column descriptions such as age:18..100 and sex:female|male."""
-    goal = check_response(response)
+    goal, *further = [check_response(response) for response in responses]
     features = [check_column(column) for column in columns]
     for description in typical or []:
         _add_typical(features, description)
+    features += further
     fields = {"name": name, "epsilon": epsilon, "delta": delta} | others
+    if further:
+        fields["responses"] = tuple(each["name"] for each in [goal, *further])
     if formula is None:
         study = Study.from_document(fields | {"response": goal, "features": features})
     else:
@@ -94,7 +97,7 @@ def study_text(
 
 _PLAIN = {
     *("name", "relation", "holders", "epsilon", "delta", "intercept", "missing", "person"),
-    "planned_rows",
+    *("planned_rows", "responses"),
 }
 
 

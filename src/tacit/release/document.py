@@ -100,6 +100,8 @@ class Published(Record):
 
     kind: ClassVar[str]
     """What a message calls it."""
+    instead: ClassVar[Mapping[str, str]] = {}
+    """What is said of a document of another format, where that is likely to be given for it."""
     optional: ClassVar[tuple[str, ...]] = ("ledger",)
     """Fields that are left out of the document where there is nothing to state."""
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -238,7 +240,8 @@ class Published(Record):
         """Validate plain values and, where the document is signed, verify the signature."""
         wanted = cls.model_fields["format"].default
         if fields.get("format") != wanted:
-            raise ReleaseError(f'format must be "{wanted}": this is not a {cls.kind}')
+            refusal = f'format must be "{wanted}": this is not a {cls.kind}'
+            raise ReleaseError(cls.instead.get(str(fields.get("format")), refusal))
         version = fields.get("version")
         if version not in VERSIONS or type(version) is not int:
             raise ReleaseError(

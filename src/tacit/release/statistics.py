@@ -89,6 +89,10 @@ class Release(Published):
     """Noisy statistics of one holder for one study, in the study's scaled units."""
 
     kind: ClassVar[str] = "release"
+    instead: ClassVar[Mapping[str, str]] = {
+        "tacit-places": "this is the message of a first visit, which tells where values lie and "
+        "nothing of the regression: its holder answers the next question, or it is left out"
+    }
     optional: ClassVar[tuple[str, ...]] = (
         *("further", "survivors", "attestation", "batch", "visit", "ledger"),
     )

@@ -41,13 +41,18 @@ def document_of(
     except GrammarError as error:
         raise StudyError(f"formula: {formula[:200]!r} cannot be read: {error}") from None
     response, function = response_of(left, features, formula)
-    expanded = _Expansion(features, response).terms(right)
+    stated = fields.get("responses")
+    further = [name for name in stated if name != response] if isinstance(stated, Sequence) else []
+    described = {name: one for name, one in features.items() if name not in further}
+    expanded = _Expansion(described, response).terms(right)
     intercept = frozenset() in expanded
     used, terms = _terms(_coded(expanded.values(), features), response)
-    if idle := sorted(set(features) - {*used, response}):
+    if idle := sorted(set(features) - {*used, *further, response}):
         raise StudyError(f"columns: {idle[0]!r} is not in the formula: remove it, or add it there")
-    described = tuple(features[name] for name in used)
-    terms, has_constant = _centred(described, terms, intercept=intercept)
+    terms, has_constant = _centred(
+        tuple(features[name] for name in used), terms, intercept=intercept
+    )
+    listed = [features[name] for name in (*used, *further) if name in features]
     written = [term.model_dump(mode="json") for term in terms]
     is_plain = intercept and written == [{"product": [name]} for name in used]
     return {"name": " ".join(formula.split())[:200], **fields} | {
@@ -58,7 +63,7 @@ def document_of(
             "function": function,
             "centred": has_constant,
         },
-        "features": [one.model_dump(mode="json", exclude_none=True) for one in described],
+        "features": [one.model_dump(mode="json", exclude_none=True) for one in listed],
         "terms": [] if is_plain else written,
     }
 

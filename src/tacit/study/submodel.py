@@ -116,6 +116,11 @@ def named_terms(asked: str | Sequence[str], names: Sequence[str]) -> list[str]:
     for text in listed:
         parts = [text] if text in names else [part.strip() for part in text.split(",")]
         terms += [part for part in parts if part]
+    if listed and not terms:
+        raise StudyError(
+            f"only and without name terms of the study, which has {', '.join(names)}: "
+            "leave the option away to keep all of them"
+        )
     return terms
 
 

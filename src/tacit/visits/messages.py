@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import ReleaseError
-from tacit.limits import RELEASE
+from tacit.release.document import read_text
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question
 from tacit.release.statistics import Release
-from tacit.release.texts import parse
+from tacit.release.texts import parse, unzipped
 from tacit.study import Study
 from tacit.visits.ask import next_question
 
@@ -21,15 +21,10 @@ ALIKE = 1e-6
 
 
 def load_message(path: str | Path) -> Message:
-    """A holder's message of any visit."""
+    """A holder's message of any visit, compressed by gzip or not."""
+    text = read_text(path)
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(RELEASE.letters + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a valid path"
-        raise ReleaseError(f"cannot read the release {str(path)!r}: {reason}") from None
-    try:
-        fields = parse(text)
+        fields = parse(unzipped(text))
         if fields.get("format") == "tacit-places":
             return PlacesRelease.from_fields(fields)
         return Release.from_fields(fields)

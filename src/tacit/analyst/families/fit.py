@@ -11,6 +11,7 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.families.cautions import cautions
 from tacit.analyst.families.law import law_of
 from tacit.analyst.families.links import Link, link_named
+from tacit.analyst.families.quiet import level_places, quieter
 from tacit.analyst.families.score import Score
 from tacit.analyst.families.visited import VisitedScore
 from tacit.analyst.posterior.family import Family
@@ -92,7 +93,7 @@ def _fitted(
     first: Infer,
     infer: Infer,
 ) -> Fitted:
-    evidence = asked.evidence
+    evidence = quieter(asked.study, asked.evidence, binary=link.binary)
     pilot = first(evidence, asked.prior)
     pooled = pool(evidence, asked.prior, pilot)
     score = score_of(asked.study, link, pooled.gram)
@@ -153,7 +154,13 @@ def _visited(link: Link, asked: Question, visits: Frame, first: Infer, infer: In
 def score_of(study: Study, link: Link, gram: Array) -> Score:
     """A family over the law that X'X tells of rows."""
     centre, half = study.response.mapping
-    return Score(law=law_of(study, gram), link=link, centre=centre, half=half)
+    return Score(
+        law=law_of(study, gram),
+        link=link,
+        centre=centre,
+        half=half,
+        levels=tuple(level_places(study)),
+    )
 
 
 def check_study(link: Link, study: Study, response: Response) -> None:

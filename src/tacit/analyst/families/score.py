@@ -10,11 +10,13 @@ one with the moments that releases hold. With it, ℓ(β), the straight line thr
 and β solves ℓ(β) = b. For normal rows this is Stein's lemma: β = b/E[g'(x'β)].
 
 Where b is in doubt, b ~ N(b̄, Σ), β is taken where its density is highest under ℓ(β) ~ N(b̄, Σ)
-and a prior β ~ N(0, P⁻¹), P = mm'/100 + Cov(x)/4 with m the mean row: x'β has a standard deviation
-of 10 at the mean row and of 2 along each direction of rows about it. It is felt only where noise
-asks for means that no β has, such as one below 0; and β = β̄ + A(b − b̄) around it, with A the
-square root of what both say together: A Σ A' = (L'Σ⁻¹L + P)⁻¹, L = ∂ℓ/∂β, and A = L⁻¹ where the
-prior is not felt.
+and a prior β ~ N(0, P⁻¹), P = mm'/100 + Cov(x)/4 + D/2.5² with m the mean row and D the identity
+on levels, 0 elsewhere: x'β has a standard deviation of 10 at the mean row and of 2 along each
+direction of rows about it, and a level one of 2.5 at most against the reference, the scale that
+Gelman, Jakulin, Pittau and Su (2008) take by default: a level that few rows have could else have
+any coefficient. The prior is felt only where noise asks for means that no β has, such as one below
+0, or nearly so; and β = β̄ + A(b − b̄) around it, with A the square root of what both say together:
+A Σ A' = (L'Σ⁻¹L + P)⁻¹, L = ∂ℓ/∂β, and A = L⁻¹ where the prior is not felt.
 """
 
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ WIDE = 100.0
 USUAL = 4.0
 """Variance of x'β at which slopes explain all that is expected of them: that which rows have along
 each direction beforehand."""
+LEVEL = 2.5
+"""Standard deviation of a level's coefficient beforehand, at most."""
 STEPS = 100
 HALVINGS = 30
 PRECISION = 1e-9
@@ -50,6 +54,7 @@ class Score:
     link: Link
     centre: float
     half: float
+    levels: tuple[int, ...]  # columns that are 0 or 1
 
     @cached_property
     def second(self) -> Array:
@@ -65,7 +70,9 @@ class Score:
         """Root of the precision beforehand, of the mean row's x'β and of how rows' lie about it."""
         mean = np.outer(self._means, self._means)
         spread = self.second - mean
-        return np.asarray(np.linalg.cholesky(mean / WIDE + spread / USUAL).T, dtype=float)
+        precision = mean / WIDE + spread / USUAL
+        precision[self.levels, self.levels] += 1 / LEVEL**2
+        return np.asarray(np.linalg.cholesky(precision).T, dtype=float)
 
     def line(self, beta: Array) -> Array:
         """ℓ(β): the straight line through g(x'β), in scaled units."""

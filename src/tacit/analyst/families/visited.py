@@ -32,6 +32,7 @@ from tacit.analyst.asked_of_visits import Kept, kept_of
 from tacit.analyst.families.answers import Answers
 from tacit.analyst.families.law import Law, law_of
 from tacit.analyst.families.links import Link
+from tacit.analyst.families.quiet import level_places
 from tacit.analyst.families.score import Score
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
@@ -73,11 +74,13 @@ class VisitedScore(Score):
         back = np.linalg.inv(frame.map)
         law = law_of(study, back.T @ frame.gram @ back, normal=normal)
         centre, half = study.response.mapping
+        levels = level_places(study)
         return cls(
             law=Law(rows=law.rows[:, places]),
             link=link,
             centre=centre,
             half=half,
+            levels=tuple(own for own, place in enumerate(places) if place in levels),
             answers=Answers.of(link, study.response.range[1]),
             rows=law.rows,
             frame=frame,

@@ -24,6 +24,7 @@ class Verdict(Enum):
     """What the diagnostics say, with what to do."""
 
     COMPUTED = "Computed, not sampled: there is no sampling error."
+    DRAWN = "Computed, then drawn: the draws are independent, and there is no chain to judge."
     POINT = "A point estimate: this method has no posterior, so there is no interval."
     CONVERGED = "Converged: every R-hat is below 1.01 and every effective size above 400."
     TOO_SHORT = (

@@ -161,7 +161,7 @@ def _explained_by_visits(
     along = spread @ slopes
     signal = max(float(slopes @ along), 0.0)
     weight = _weight(pooled, intercept=intercept)
-    noise = float(np.sum(evidence.gram_sd**2)) * _mapped_size(posterior, evidence, slopes) ** 2
+    noise = (pooled.rows * _mapped_noise(posterior, evidence, slopes)) ** 2
     of_signal = 4 * float(along @ outcome.covariance() @ along)
     of_signal += 2 * signal**2 / weight + noise / weight**2
     of_residual = max(_doubt(outcome), 2 * residual**2 / weight)
@@ -170,8 +170,8 @@ def _explained_by_visits(
     return _within(signal / total, sd, probability)
 
 
-def _mapped_size(posterior: "Posterior", evidence: Evidence, slopes: Array) -> float:
-    """Squared length of slopes along the columns in which visits have their noise."""
+def _mapped_noise(posterior: "Posterior", evidence: Evidence, slopes: Array) -> float:
+    """Sd of what noise adds to θ'Sθ, per row: X'X is that of all visits, with its noise."""
     frame = evidence.frame
     if frame is None:  # pragma: no cover - who asks has checked
         raise AssertionError
@@ -181,7 +181,7 @@ def _mapped_size(posterior: "Posterior", evidence: Evidence, slopes: Array) -> f
     names = posterior.model.columns[first:]
     whole[[columns.index(name) for name in names]] = slopes[first:]
     mapped = np.linalg.solve(frame.map, whole)
-    return float(mapped[first:] @ mapped[first:])
+    return frame.gram_sd * float(mapped[first:] @ mapped[first:])
 
 
 def _doubt(outcome: Outcome) -> float:

@@ -25,7 +25,7 @@ TWO_AXES = (
 )
 AXES = {"grams": 3} | dict.fromkeys(TWO_AXES, 2)
 """Axes of arrays that have more than one."""
-VISITED = ("column_sd", "frame", "readings", "widths", "shares", "surely")
+VISITED = ("column_sd", "frame", "readings", "widths", "shares", "surely", "quiet")
 """Fields that only a fit of visits or of a family sets: a source has them empty, or as usual."""
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("mean", "sd", "low", "high", "positive", "standardised")
+AVERAGED = "noise-aware"
+"""The method whose draws are not a chain's: it is computed, and drawn from to average models."""
 SAMPLED_COLUMNS = (*COLUMNS, "ess_bulk", "ess_tail", "rhat")
 """Columns of a data frame."""
 
@@ -174,7 +176,8 @@ class Summary:
 def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Summary:
     """Put a posterior into a table."""
     outcome = posterior.outcome
-    mixed = mixing(posterior.draws(units)) if isinstance(outcome, Draws) else None
+    is_chain = isinstance(outcome, Draws) and posterior.method != AVERAGED
+    mixed = mixing(posterior.draws(units)) if is_chain else None
     warning = outcome.warning if isinstance(outcome, Mixture) else ""
     holders = posterior.holders(probability, units)
     differ = "" if holders is None else holders.sentence
@@ -184,7 +187,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         probability=probability,
         rows=_rows(posterior, probability, units, mixed),
         residual_sd=posterior.residual_sd(units),
-        verdict=_judged(outcome),
+        verdict=_judged(outcome, is_chain=is_chain),
         caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
         response=posterior.model.response.modelled,
         estimand=estimand(posterior),
@@ -200,9 +203,11 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
     )
 
 
-def _judged(outcome: Outcome) -> Verdict:
+def _judged(outcome: Outcome, *, is_chain: bool) -> Verdict:
     """Draws are judged on θ and σ² together, which no change of units alters."""
     if isinstance(outcome, Draws):
+        if not is_chain:
+            return Verdict.DRAWN
         variance = np.log(outcome.noise_variance)[..., None]
         return verdict(outcome, mixing(np.concatenate([outcome.theta, variance], axis=-1)))
     if isinstance(outcome, Student) and outcome.scale is None:

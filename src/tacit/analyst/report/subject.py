@@ -70,7 +70,7 @@ class Subject:
     @property
     def sound(self) -> bool:
         """Whether the computation can be relied on."""
-        return self.summary.verdict in {Verdict.CONVERGED, Verdict.COMPUTED}
+        return self.summary.verdict in {Verdict.CONVERGED, Verdict.COMPUTED, Verdict.DRAWN}
 
     @property
     def response(self) -> str:

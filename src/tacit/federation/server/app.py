@@ -209,11 +209,14 @@ def _load_analyst() -> None:
 def _gathered(grid: Grid, order: Order, minutes: Minutes) -> list[Release]:
     """Each holder's release; of a study of several visits its latest message."""
     study = order.inquiry.study
+    several = study.visit_count > 1 and len(study.planned_rows) > 1
+    minutes.visit = 1 if several else None
     latest = {each.holder: each for each in _visited(grid, order, minutes, None)}
-    if study.visit_count > 1 and len(study.planned_rows) > 1:
+    if several:
         for _ in range(study.visit_count - 1):
             question = next_question(study, list(latest.values()))
             question.save(order.out / f"question{question.visit}.json")
+            minutes.visit = question.visit
             answers = _visited(grid, order, minutes, question)
             if isinstance(next(iter(latest.values())), PlacesRelease):
                 latest = {}  # who gave no first answer has nothing that a fit could use
@@ -269,6 +272,7 @@ def _sum(
 ) -> tuple[Message, str]:
     """The sum of one sitting, and its session."""
     inquiry = order.inquiry
+    minutes.visit = sitting.number if inquiry.study.visit_count > 1 else None
     under_way = Sum(
         grid,
         sitting,

@@ -27,7 +27,10 @@ FILE = "federation.json"
 
 @dataclass
 class Minutes:
-    """What is known of a run. `missing` and `paid` are of a secure sum."""
+    """What is known of a run.
+
+    `missing` and `paid` are of a secure sum, `visit` is of a study that asks holders several times.
+    """
 
     inquiry: Inquiry
     out: Path
@@ -37,6 +40,7 @@ class Minutes:
     paid: tuple[str, ...] = ()
     outcome: str = "running"
     failure: str | None = None
+    visit: int | None = None
 
     def __post_init__(self) -> None:
         self.holders = dict(self.inquiry.nodes)
@@ -46,7 +50,9 @@ class Minutes:
         """Say where a node stands now."""
         who = self.holders.get(standing.node, f"node {standing.node}")
         reason = f": {standing.reason}" if standing.reason else ""
-        LOG.info("%s %s: %s%s", MARK, who, standing.state, reason)
+        visits = self.inquiry.study.visit_count
+        at = f" at visit {self.visit} of {visits}" if self.visit is not None else ""
+        LOG.info("%s %s: %s%s%s", MARK, who, standing.state, at, reason)
         self.take([standing])
 
     def take(self, standings: Iterable[Standing[Any]]) -> None:

@@ -67,6 +67,7 @@ class Facts:
     slopes: Slopes
     shape: Array  # (d, d): H, in the study's columns
     shapes: Array  # (J, d, d): H_j, or (d, d): 0
+    quiet: Array  # (r, d, d): along which X'X has no noise, over the noise's own shape
     axes: Array  # (d, d): the study's coefficients from those along the eigenvectors
     back: Array  # (d, d): its inverse
 
@@ -104,6 +105,7 @@ def facts_from(evidence: Evidence, posterior: Grams, slopes: Slopes) -> Facts:
         slopes=slopes,
         shape=np.zeros((evidence.d, evidence.d)),
         shapes=np.zeros((evidence.d, evidence.d)),
+        quiet=_quiet(evidence, posterior.basis),
         axes=axes,
         back=back,
     )
@@ -127,6 +129,15 @@ def _errors(evidence: Evidence, basis: Array, sampling: Array) -> Array:
     maps = basis.T @ evidence.error_maps @ basis
     errors: Array = maps @ sampling @ maps.swapaxes(1, 2)
     return errors
+
+
+def _quiet(evidence: Evidence, basis: Array) -> Array:
+    """Where X'X has no noise, in the eigenbasis: entries over √(1, or ½ off the diagonal)."""
+    d = evidence.d
+    if evidence.quiet is None:
+        return np.zeros((0, d, d))
+    quiet: Array = basis.T @ evidence.quiet @ basis / np.sqrt((1 + np.eye(d)) / 2)
+    return quiet
 
 
 @dataclass(frozen=True)
@@ -233,7 +244,7 @@ class Model:
         sides = Sides(
             mean=posterior.mean,
             sizes=posterior.sizes,
-            shared=_square_root(_spread(posterior.shared_variance, self.second)),
+            shared=_square_root(_spread(posterior.shared_variance, self.second, facts.quiet)),
             residual=self.residual,
         )
         if d >= WIDE:
@@ -243,7 +254,7 @@ class Model:
                 lambda j: self._own_covariance(j, noise_variance, second) + apart[j].T, sides
             )
         total = noise_variance * facts.ratios[:, None, None] * facts.errors
-        total += _spread(posterior.own_variance, self.second + between)
+        total += _spread(posterior.own_variance, self.second + between, facts.quiet)
         total[:, range(d), range(d)] += facts.moment_variance[:, None]
         if self.apart:
             total += posterior.mean @ between @ posterior.mean
@@ -262,7 +273,7 @@ class Model:
         """Ω_j of one holder, E[θ_jθ_j'] being `second`."""
         facts = self.facts
         total: Array = noise_variance * facts.ratios[j] * facts.errors[j]
-        total += _spread(facts.grams.own_variance[j], second)
+        total += _spread(facts.grams.own_variance[j], second, facts.quiet)
         total.ravel()[:: len(total) + 1] += facts.moment_variance[j]
         return total
 
@@ -295,7 +306,7 @@ class Model:
             second = np.multiply.outer(every, self.second)
         sizes = facts.grams.sizes[:, None, None]
         unknown = facts.grams.own_variance + sizes**2 * facts.grams.shared_variance
-        noise = _spread(unknown, second)
+        noise = _spread(unknown, second, facts.quiet)
         noise[:, range(d), range(d)] += facts.moment_variance[:, None]
         errors = node.noise_variance * facts.ratios[:, None, None] * facts.errors
         gain = errors @ np.linalg.inv(errors + noise)
@@ -320,7 +331,7 @@ class Model:
                 second = covariance + np.outer(location, location)
             unknown = facts.grams.own_variance[j]
             unknown = unknown + facts.grams.sizes[j] ** 2 * facts.grams.shared_variance
-            noise = _spread(unknown, second)
+            noise = _spread(unknown, second, facts.quiet)
             noise.ravel()[:: len(noise) + 1] += facts.moment_variance[j]
             scale = node.noise_variance * facts.ratios[j]
             errors = None if facts.errors is facts.sampling else facts.errors[j]
@@ -359,12 +370,18 @@ def own_coefficients(solution: Solution, prior_mean: Array) -> tuple[Array, Arra
     return location, covariance
 
 
-def _spread(variance: Array, second: Array) -> Array:
-    """Cov(Mθ), M symmetric with independent entries of these variances, E[θθ'] = `second`."""
+def _spread(variance: Array, second: Array, quiet: Array) -> Array:
+    """Cov(Mθ), M symmetric with independent entries of these variances, E[θθ'] = `second`.
+
+    What M has along `quiet` is taken off.
+    """
     off: Array = variance * second
     d = second.shape[-1]
     sizes = np.diagonal(second, axis1=-2, axis2=-1)
     off[..., range(d), range(d)] = (variance @ sizes[..., None])[..., 0]
+    for along in quiet:
+        taken = np.sqrt(variance) * along
+        off -= taken @ second @ taken
     return off
 
 
