@@ -2,8 +2,8 @@
 
     python benchmarks [--quick] [--check] [--data DIR] [NAME ...]
 
-`accuracy`, `families_table`, `league`, `real_holders`, `real_tables` and `visits` need the UCI
-files in DIR, and are left out without it.
+`accuracy`, `families_table`, `league`, `one_visit`, `real_holders`, `real_tables` and `visits` need
+the UCI files in DIR, and are left out without it.
 With --quick nothing is kept.
 """
 
@@ -20,7 +20,9 @@ NAMES = sorted(
     for path in HERE.glob("[a-z]*.py")
     if "\ndef main() -> None:\n" in path.read_text(encoding="utf-8")
 )
-NEEDS_DATA = {"accuracy", "families_table", "league", "real_holders", "real_tables", "visits"}
+NEEDS_DATA = {
+    *("accuracy", "families_table", "league", "one_visit", "real_holders", "real_tables", "visits")
+}
 VARIANTS: dict[str, dict[str, list[str]]] = {
     "coverage": {"": [], "-add-remove": ["--relation", "add-remove"]},
     "mixing": {"": [], "-nuts": ["--nuts"]},

@@ -69,6 +69,8 @@ LARGE = 1000
 PROBABILITY = 0.9
 MOST_PREDICTED = {"ranges": 0.94, "typical": 0.94, "default": 0.92}
 """Most that predictive intervals may cover."""
+FAR = 0.07
+"""How far from what they say intervals for a new response may be before they are rough."""
 HALF = 0.5
 """Share of the explainable variance whose loss a summary is to warn of."""
 GRACE = 1.25
@@ -114,8 +116,12 @@ class Cover:
     ours: float
     robust: float
     predictive: float
-    warned: bool
+    caveat: str
     lost: float
+
+    @property
+    def warned(self) -> bool:
+        return bool(self.caveat)
 
 
 def robust_cover(population: Population, chosen: np.ndarray) -> float:
@@ -146,7 +152,7 @@ def cover(population: Population, study: Study, holders: int, run: int) -> Cover
         ours=float(np.mean((low <= population.slopes) & (population.slopes <= high))),
         robust=robust_cover(population, chosen),
         predictive=float(np.mean(inside)),
-        warned=bool(posterior.summary().caveat),
+        caveat=posterior.summary().caveat,
         lost=population.loss(posterior.mean()),
     )
 
@@ -229,14 +235,48 @@ def measure_cover(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -
         exact[f"predictive at ε = {epsilon:g}"] = 0.88 <= pooled[2] <= 0.92
     say_exact(bench, f"{way}, cover", exact)
     every = [one for drawn in runs for one in drawn]
+    say_warned(bench, way, every)
+    say_vague(bench, way, every)
+
+
+def say_warned(bench: Bench, way: str, every: list[Cover]) -> None:
+    """Say how often a summary warns, and of what, where half is lost and where it is not."""
     for what, chosen in (
         ("lost over half of what can be explained", [one for one in every if one.lost > HALF]),
         ("did not", [one for one in every if one.lost <= HALF]),
     ):
         warned = sum(one.warned for one in chosen)
-        bench.say(f"{way}: of {len(chosen)} runs that {what} the summary warns in {warned}")
+        counts = [
+            f"{sum(words in one.caveat for one in chosen)} {name}"
+            for name, words in WARNINGS.items()
+        ]
+        bench.say(
+            f"{way}: of {len(chosen)} runs that {what} the summary warns in {warned}: "
+            + ", ".join(counts)
+        )
 
 
+def say_vague(bench: Bench, way: str, every: list[Cover]) -> None:
+    """Say what intervals for a new response hold, by whether the residual variance is vague."""
+    for what, is_vague in (("is not called vague", False), ("is", True)):
+        held = [one.predictive for one in every if (VAGUE in one.caveat) == is_vague]
+        if held:
+            far = sum(abs(share - PROBABILITY) > FAR for share in held)
+            bench.say(
+                f"{way}: where the residual variance {what} intervals for a new response hold "
+                f"{100 * min(held):.0f} to {100 * max(held):.0f} % in {len(held)} runs, further "
+                f"than {100 * FAR:.0f} points from 90 in {far}"
+            )
+
+
+VAGUE = "residual variance"
+WARNINGS = {
+    "too little is learnt": "carry too little",
+    "a spread is hidden": "hides the spread",
+    "an interval is the prior's": "expected beforehand",
+    "the residual variance is vague": VAGUE,
+}
+"""What a summary may warn of, and words of the sentence."""
 NAMES = ("ours", "robust", "predictive", "warned")
 
 

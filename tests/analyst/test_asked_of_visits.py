@@ -242,6 +242,31 @@ def test_r_squared_of_visits_holds_its_truth_under_noise() -> None:
     assert sum(each is not None and each.low <= truth <= each.high for each in told) >= 8
 
 
+def test_r_squared_and_means_of_visits_count_the_noise_that_all_visits_leave() -> None:
+    """X'X is told by all of them, and the last evidence by those since the map was made anew."""
+    posterior = fit(visited(3))
+    source = posterior.source
+    assert source is not None
+    frame = source.evidence.frame
+    assert frame is not None
+    loud = {"gram_sd": 10 * source.evidence.gram_sd}
+    loud |= {"off_diagonal_sd": 10 * source.evidence.off_diagonal_sd}
+    known = _widths(posterior)
+    of_some = replace(source, evidence=replace(source.evidence, **loud))
+    assert_allclose(_widths(replace(posterior, source=of_some)), known, rtol=1e-12)
+    louder = replace(frame, gram_sd=10 * frame.gram_sd)
+    of_all = replace(source, evidence=replace(source.evidence, frame=louder))
+    assert np.all(_widths(replace(posterior, source=of_all)) > 1.05 * known)
+
+
+def _widths(posterior: Posterior) -> Array:
+    """How wide R² and the mean response are told."""
+    told = posterior.explained()
+    assert told is not None
+    [row] = effects(posterior, ["mean"]).rows
+    return np.array([told.high - told.low, row.high - row.low])
+
+
 @pytest.mark.parametrize(("level", "expected"), [(0.8, 1.0 / 0.8), (1.02, 1.0)])
 def test_what_a_bound_cuts_is_not_taken_for_what_shrinking_left(
     level: float, expected: float

@@ -46,7 +46,7 @@ def test_a_good_study_has_no_caution():
 def test_a_feature_whose_spread_the_noise_hides_is_named():
     posterior = fitted(study_of(wide=100.0), table(np.random.default_rng(2), 20_000))
     caveat = posterior.summary().caveat
-    assert "hides how far 'dose' vary" in caveat
+    assert "hides the spread of 'dose'" in caveat
     assert "typical" in caveat
     assert "'age'" not in caveat
     assert posterior.summary().to_dict()["caveat"] == caveat
@@ -78,7 +78,7 @@ def test_cautions_hold_for_every_method(method):
     rng = np.random.default_rng(2)
     release = simulate(study, table(rng, 20_000), rng, holder="h")
     posterior = tacit.fit(tacit.collect([release], allow_simulated=True), method)
-    assert "hides how far 'dose' vary" in posterior.summary().caveat
+    assert "hides the spread of 'dose'" in posterior.summary().caveat
 
 
 def test_the_estimand_is_told_in_words():
@@ -110,7 +110,7 @@ def test_who_has_visits_is_not_told_to_have_visits():
     """A range 10,000 times too wide hides a column from several visits, too."""
     study = study_of(wide=10_000.0, planned_rows=[4000], visits=3)
     caveat = fitted(study, table(np.random.default_rng(6), 4000)).summary().caveat
-    assert "hides how far 'dose' vary, from several visits too" in caveat
+    assert "hides the spread of 'dose', from several visits too" in caveat
     assert "planned_rows" not in caveat
 
 

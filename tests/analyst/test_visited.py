@@ -105,7 +105,7 @@ def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
     )
     evidence = collect([release], allow_simulated=True).evidence
     word = replace(evidence, frame=replace(evidence.frame, surely=0.0))
-    prior = evidence.frame.prior(Prior.weak(evidence.d))
+    prior = evidence.frame.prior(Prior.weak(evidence.d), at_its_word=True)
     means = [noise_aware.fit(each, prior, Settings()).mean() for each in (evidence, word)]
     told = fit(collect([release], allow_simulated=True)).outcome.mean()
     assert_allclose(told, evidence.frame.start + evidence.frame.map @ means[1])
@@ -183,15 +183,21 @@ def test_a_misled_question_costs_accuracy_not_coverage(off):
 
 
 def test_visits_tell_more_where_ranges_are_wide():
-    """Though noise hides whether rows lie far out in those ranges, which intervals allow for."""
-    widths = []
-    for visits in (1, 6):
-        rng = np.random.default_rng(0)
-        release = simulate(study(4000, 1, visits), rows(rng, 4000), rng, holder="north")
-        posterior = fit(collect([release], allow_simulated=True))
-        low, high = posterior.interval(0.9)[1:].T
-        widths.append(float(np.median(high - low)))
-    assert widths[1] < widths[0] / 2.5
+    """Though noise hides whether rows lie far out in those ranges, which intervals allow for.
+
+    Median width of one visit over that of six, on four seeds: 3.1, 4.9, 4.0 and 6.7.
+    """
+    gains = []
+    for seed in range(4):
+        widths = []
+        for visits in (1, 6):
+            rng = np.random.default_rng(seed)
+            release = simulate(study(4000, 1, visits), rows(rng, 4000), rng, holder="north")
+            posterior = fit(collect([release], allow_simulated=True))
+            low, high = posterior.interval(0.9)[1:].T
+            widths.append(float(np.median(high - low)))
+        gains.append(widths[0] / widths[1])
+    assert np.median(gains) > 3
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -19,13 +19,13 @@ UNTOLD = 0.8
 """Posterior sd over what was expected beforehand from which an interval is the prior's."""
 MOST_NAMED = 4
 HIDDEN = (
-    "The noise hides how far {names} vary, so hardly anything is learnt of what goes with them: "
+    "The noise hides the spread of {names}, so hardly anything is learnt of the slope there: "
     "narrower typical intervals, or several visits that find where values lie (planned_rows), "
     "would help."
 )
 HIDDEN_FROM_VISITS = (
-    "The noise hides how far {names} vary, from several visits too, so hardly anything is learnt "
-    "of what goes with them: ranges or typical intervals nearer to where values lie would help, "
+    "The noise hides the spread of {names}, from several visits too, so hardly anything is learnt "
+    "of the slope there: ranges or typical intervals nearer to where values lie would help, "
     "or more rows."
 )
 CONSTANT = (

@@ -170,7 +170,7 @@ def _mean_rows(posterior: Posterior, rng: np.random.Generator) -> Array:
     if posterior.source is not None:
         kept = of_terms(posterior.study, term_names(posterior.asked), posterior.asked.response)
         evidence = of_columns(posterior.source.evidence, kept.places)
-        covariance = covariance + _noise_of_means(evidence, mean) / weight**2
+        covariance = covariance + _noise_of_means(evidence, mean, pooled.rows) / weight**2
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rows = np.ones((DRAWS, len(mean)))
@@ -178,18 +178,22 @@ def _mean_rows(posterior: Posterior, rng: np.random.Generator) -> Array:
     return rows
 
 
-def _noise_of_means(evidence: Evidence, mean: Array) -> Array:
+def _noise_of_means(evidence: Evidence, mean: Array, rows: float) -> Array:
     """W²Cov(m) by noise: that of the intercept's row of X'X, (d, d).
 
-    Noise on the columns of a visit, u = T'x, is noise on the study's through B = T⁻¹.
+    Noise on the columns of a visit, u = T'x, is noise on the study's through B = T⁻¹; it is that
+    which all visits together leave.
     """
-    d = len(mean)
-    back = np.eye(d) if evidence.frame is None else np.linalg.inv(evidence.frame.map)
+    frame = evidence.frame
+    back = np.eye(len(mean)) if frame is None else np.linalg.inv(frame.map)
+    variance = float(np.sum(evidence.off_diagonal_sd**2))
+    if frame is not None:
+        variance = (rows * frame.gram_sd) ** 2 / 2
     first = back[:, 0]
     moved = back - np.outer(first, mean)
     along = moved.T @ first
     noise: Array = first @ first * moved.T @ moved + np.outer(along, along)
-    return float(np.sum(evidence.off_diagonal_sd**2)) * noise
+    return variance * noise
 
 
 def _weights(posterior: Posterior, question: Question) -> Array:
