@@ -49,7 +49,8 @@ from holders_differ import KINDS, REACH, SPREAD, D, Design, released, sizes_of, 
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
+from tacit.analyst.methods.noise_aware.model import Model
 from tacit.analyst.methods.noise_aware.profile import Profile
 from tacit.analyst.prior import Prior
 

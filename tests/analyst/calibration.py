@@ -51,6 +51,7 @@ from tacit.analyst.methods.sampling import (
     keep_compilations,
     random,
 )
+from tacit.analyst.posterior.laws import Draws
 
 PRIOR_DRAWS = 100_000
 
@@ -121,6 +122,29 @@ def assert_recovers(draws: np.ndarray, truth: float, failure_rate: float = 1e-6)
     """
     error = abs(draws.mean() - truth) / standard_error(draws)
     assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors from {truth}"
+
+
+def assert_same_mean(first: np.ndarray, second: np.ndarray, failure_rate: float = 1e-6) -> None:
+    """Two runs agree on a mean, (chain, draw) each."""
+    error = abs(first.mean() - second.mean()) / np.hypot(
+        standard_error(first), standard_error(second)
+    )
+    assert error < stats.norm.isf(failure_rate / 2), f"{error:.1f} standard errors apart"
+
+
+def assert_same_posterior(ours: Draws, theirs: Draws) -> None:
+    """Two runs agree on means, squares and the product of coefficients, and on log σ²."""
+    centre = theirs.mean()
+    for power in (1, 2):
+        for k in range(len(centre)):
+            assert_same_mean(
+                (ours.theta[..., k] - centre[k]) ** power,
+                (theirs.theta[..., k] - centre[k]) ** power,
+            )
+        assert_same_mean(
+            np.log(ours.noise_variance) ** power, np.log(theirs.noise_variance) ** power
+        )
+    assert_same_mean(np.prod(ours.theta - centre, axis=-1), np.prod(theirs.theta - centre, axis=-1))
 
 
 def _moment_p_values(values: np.ndarray, sorted_prior: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import net
-from tacit.analyst.methods.noise_aware.model import facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
 from tacit.analyst.methods.noise_aware.spreads import DEGREES, SCALE, Law, first_net
 from tacit.analyst.prior import Prior
 

@@ -20,6 +20,7 @@ from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import lapack, model, outlying, profile, sums
+from tacit.analyst.methods.noise_aware.facts import facts_of
 from tacit.analyst.posterior import storage
 from tacit.analyst.prior import Prior
 from tacit.errors import SignatureError
@@ -136,7 +137,7 @@ def test_one_wrong_holder_among_all_is_found_though_it_told_nothing_of_the_sprea
 def test_many_columns_give_the_same_by_their_shapes(monkeypatch):
     _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
     evidence = replace(evidence, squares=np.full(5, 40.0), square_sd=np.full(5, 2.0))
-    facts = model.facts_of(evidence, Prior.weak(3))
+    facts = facts_of(evidence, Prior.weak(3))
     one = model.Model(facts, 1.0, spread=TAU**2)
     few = one.solve(0.06)
     own_of_few = model.own_coefficients(few, one.mean)
@@ -170,7 +171,7 @@ def test_errors_other_than_the_rows_own_are_explained_the_same(monkeypatch):
     """Of a family, whose Cov(z | X) is not S̄; and of holders alike, who are not solved for."""
     _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
     evidence = replace(evidence, squares=np.full(5, 40.0), square_sd=np.full(5, 2.0))
-    facts = model.facts_of(evidence, Prior.weak(3))
+    facts = facts_of(evidence, Prior.weak(3))
     facts = replace(facts, errors=1.5 * facts.sampling + 0.1 * np.eye(3))
     laws = []
     for least in (model.WIDE, 3):
@@ -191,7 +192,7 @@ def test_a_root_of_many_columns_is_triangular_though_nothing_is_unknown_of_one(m
 
 def test_a_model_is_solved_again_only_where_something_changed():
     _, _, evidence = simulated(np.random.default_rng(8), TAU, holders=5, rows=200, noise=5.0)
-    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    one = model.Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
     first = one.solve(0.06)
     assert one.solve(0.06) is first
     assert one.solve(0.07).node.log_weight != first.node.log_weight
@@ -209,7 +210,7 @@ def test_a_covariance_that_is_none_is_refused():
 
 def test_moves_of_a_spread_are_the_same_taken_off_one_by_one_or_together(monkeypatch):
     _, _, evidence = simulated(np.random.default_rng(9), TAU, holders=4, rows=200, noise=5.0)
-    one = model.Model(model.facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
+    one = model.Model(facts_of(evidence, Prior.weak(3)), 1.0, spread=TAU**2)
     solution = one.solve(0.06)
     likelihoods = []
     for most in (1, 2, 32):

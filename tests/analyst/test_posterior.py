@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from analyst.stays import STUDY
 from numpy.testing import assert_allclose
 
 import tacit
@@ -22,22 +23,6 @@ from tacit.analyst.posterior.units import user_units
 from tacit.errors import MethodError, PosteriorError, PriorError, ReleaseError, SignatureError
 from tacit.simulation import exact, simulate
 
-STUDY = tacit.Study.from_toml(
-    """
-    name = "test"
-    epsilon = 1
-    delta = 1e-6
-    [response]
-    name = "days"
-    range = [0, 30]
-    [[features]]
-    name = "age"
-    range = [20, 100]
-    [[features]]
-    name = "sex"
-    levels = ["f", "m"]
-    """
-)
 TRUTH = np.array([2.0, 0.1, 3.0])  # days, days per year, days
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from analyst.stays import STUDY
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -25,22 +26,6 @@ from tacit.analyst.posterior.prediction import FIELDS, predict_to
 from tacit.errors import PosteriorError, TableError
 from tacit.simulation import exact, simulate
 
-STUDY = tacit.Study.from_toml(
-    """
-    name = "test"
-    epsilon = 1
-    delta = 1e-6
-    [response]
-    name = "days"
-    range = [0, 30]
-    [[features]]
-    name = "age"
-    range = [20, 100]
-    [[features]]
-    name = "sex"
-    levels = ["f", "m"]
-    """
-)
 TRUTH, RESIDUAL = np.array([2.0, 0.1, 3.0]), 2.0
 
 

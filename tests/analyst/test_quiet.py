@@ -14,7 +14,8 @@ from tacit.analyst.families import fit as families
 from tacit.analyst.families.quiet import level_places, quieter
 from tacit.analyst.fit import fit
 from tacit.analyst.methods.gram import grams
-from tacit.analyst.methods.noise_aware.model import _spread, facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
+from tacit.analyst.methods.noise_aware.model import _spread
 from tacit.analyst.prior import Prior
 from tacit.simulation import exact, simulate
 from tacit.study import Study

@@ -1,6 +1,7 @@
 """What is expected of slopes: shares of variance by axis, stated priors kept, no narrow lies.
 
-Covers `tacit.analyst.methods.noise_aware.slopes`, `tacit.analyst.methods.noise_aware.model`,
+Covers `tacit.analyst.methods.noise_aware.slopes`, `tacit.analyst.methods.noise_aware.facts`,
+`tacit.analyst.methods.noise_aware.model`,
 `tacit.analyst.methods.noise_aware.residual`.
 """
 
@@ -12,7 +13,8 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.gram import total_of
 from tacit.analyst.methods.method import Settings
-from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
+from tacit.analyst.methods.noise_aware.model import Model
 from tacit.analyst.methods.noise_aware.slopes import SHARES, Slopes, slopes_of
 from tacit.analyst.prior import Prior
 

@@ -17,7 +17,7 @@ from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Mixture, Settings
 from tacit.analyst.methods.noise_aware import net, outlying, together
 from tacit.analyst.methods.noise_aware import whole as whole_module
-from tacit.analyst.methods.noise_aware.model import facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
 from tacit.analyst.posterior.differing import TAKEN_TO_DIFFER, Differing
 from tacit.analyst.posterior.holders import spread_bounds
 from tacit.analyst.prior import Prior

@@ -17,7 +17,8 @@ from tacit.analyst.fit import fit
 from tacit.analyst.methods import METHODS, method_named
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import residual
-from tacit.analyst.methods.noise_aware.model import Model, facts_of
+from tacit.analyst.methods.noise_aware.facts import facts_of
+from tacit.analyst.methods.noise_aware.model import Model
 from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.posterior.laws import Draws, Outcome
 from tacit.analyst.prior import Prior

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import pilot_places
-from tacit.analyst.methods.noise_aware.model import Facts, Model
+from tacit.analyst.methods.noise_aware.facts import Facts
+from tacit.analyst.methods.noise_aware.model import Model
 from tacit.analyst.methods.noise_aware.net import Place
 from tacit.analyst.prior import Prior
 

@@ -27,7 +27,8 @@ from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import some_of
 from tacit.analyst.methods.method import Method, Mixture, Settings
 from tacit.analyst.methods.noise_aware import residual
-from tacit.analyst.methods.noise_aware.model import Facts, Model, Node, facts_of
+from tacit.analyst.methods.noise_aware.facts import Facts, facts_of
+from tacit.analyst.methods.noise_aware.model import Model, Node
 from tacit.analyst.methods.noise_aware.net import (
     FEWEST,
     PILOT_SHARE,

@@ -17,14 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
-from tacit.analyst.methods.noise_aware.model import (
-    Facts,
-    Model,
-    Node,
-    Solution,
-    facts_of,
-    own_coefficients,
-)
+from tacit.analyst.methods.noise_aware.facts import Facts, facts_of
+from tacit.analyst.methods.noise_aware.model import Model, Node, Solution, own_coefficients
 from tacit.analyst.methods.noise_aware.profile import Profile
 from tacit.analyst.methods.noise_aware.residual import centre, noise_variances, ratios
 from tacit.analyst.methods.noise_aware.spreads import SCALE, Law, first_net

@@ -31,7 +31,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.methods.noise_aware.model import Facts
+from tacit.analyst.methods.noise_aware.facts import Facts
 from tacit.analyst.methods.noise_aware.spreads import Law, log_prior
 
 Array = NDArray[np.float64]

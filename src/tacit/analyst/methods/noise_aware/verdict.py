@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.methods.noise_aware.model import Facts
+from tacit.analyst.methods.noise_aware.facts import Facts
 from tacit.analyst.posterior.laws import Mixture
 
 if TYPE_CHECKING:

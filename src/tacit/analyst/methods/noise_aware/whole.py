@@ -17,13 +17,8 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import PART, common_of, parts_of, total_of
-from tacit.analyst.methods.noise_aware.model import (
-    Facts,
-    Model,
-    Solution,
-    facts_from,
-    own_coefficients,
-)
+from tacit.analyst.methods.noise_aware.facts import Facts, facts_from
+from tacit.analyst.methods.noise_aware.model import Model, Solution, own_coefficients
 from tacit.analyst.methods.noise_aware.net import Start, started
 from tacit.analyst.methods.noise_aware.outlying import (
     MOST_ASIDE,
