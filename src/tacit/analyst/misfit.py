@@ -32,17 +32,17 @@ from tacit.visits.pool import Shape
 
 Array = NDArray[np.float64]
 
-LOST = 0.22
-LOST_BEYOND = 0.22
+LOST = 0.2
+LOST_BEYOND = 0.2
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-RECOUNTED = 4.0
+RECOUNTED = 5.0
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
-and the mean square of what is cut off below which that falls with it. Two ways to count the same
-rows differ by chance, as rows' own error does."""
+and the mean square of what is cut off below which that falls with its square. Two ways to count the
+same rows differ by chance, as rows' own error does."""
 UNEQUAL = 0.15
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
@@ -108,7 +108,7 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    uneven = (UNEQUAL + RECOUNTED * cut) * variance / told.rows * inner
+    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
