@@ -1,6 +1,7 @@
 """Tacit itself, through the same door as its competitors.
 
-Rows are planned, everything else is left to the study's rules, and the method is `noise-aware`.
+Rows are planned, but for the entry that plans none; everything else is left to the study's rules,
+and the method is `noise-aware`.
 One visit is one release of every holder, or of their secure sum; several are what `visits` in the
 study asks for. Noise is seeded, and otherwise what `tacit publish` adds; privacy is argued in
 docs/privacy.md.
@@ -24,6 +25,8 @@ class Settings:
     """How many visits; 0: as many as the study's rule chooses."""
 
     visits: int
+    planned: bool = True
+    """Whether the study states its numbers of rows."""
 
 
 def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
@@ -35,8 +38,9 @@ def study_of(holders: Holders, budget: Budget, settings: Settings) -> Study:
         "delta": budget.delta,
         "response": {"name": "y", "range": [-1.0, 1.0]},
         "features": [{"name": f"x{k}", "range": [-1.0, 1.0]} for k in range(holders.d - 1)],
-        "planned_rows": [len(y) for y in holders.responses],
     }
+    if settings.planned:
+        document["planned_rows"] = [len(y) for y in holders.responses]
     if holders.secure_sum:
         keys = [base64.b64encode(k.to_bytes(32, "big")).decode() for k in range(count)]
         names = [f"h{k}" for k in range(count)]

@@ -105,7 +105,7 @@ def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
     )
     evidence = collect([release], allow_simulated=True).evidence
     word = replace(evidence, frame=replace(evidence.frame, surely=0.0))
-    prior = evidence.frame.prior(Prior.weak(evidence.d))
+    prior = evidence.frame.prior(Prior.weak(evidence.d), at_its_word=True)
     means = [noise_aware.fit(each, prior, Settings()).mean() for each in (evidence, word)]
     told = fit(collect([release], allow_simulated=True)).outcome.mean()
     assert_allclose(told, evidence.frame.start + evidence.frame.map @ means[1])

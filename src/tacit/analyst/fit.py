@@ -126,14 +126,17 @@ def _posterior(
         from_first=stated.by_spread,
     )
     told = _told(method, source, question)
+    between = None
     if frame is not None and isinstance(told.outcome, Mixture) and told.outcome.differing:
         spread = told.outcome.differing.usual(told.outcome.weights)
-        prior = frame.prior(stated, frame.between(spread, evidence))
+        between = frame.between(spread, evidence)
+        prior = frame.prior(stated, between)
         told = _told(method, source, replace(question, prior=prior))
     outcome = told.outcome
     if frame is not None and source.family is None and isinstance(outcome, Mixture):
         word = replace(evidence, frame=replace(frame, surely=0.0))
-        whole = _told(method, source, replace(question, evidence=word, prior=prior)).outcome
+        first = frame.prior(stated, between, at_its_word=True)
+        whole = _told(method, source, replace(question, evidence=word, prior=first)).outcome
         outcome = outcome.about(whole) if isinstance(whole, Mixture) else outcome
     evidence = told.evidence
     apart = source.holders == "separate" or bool(np.isnan(outcome.residual_variance()))

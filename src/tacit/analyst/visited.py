@@ -99,21 +99,26 @@ class Frame:
         own: Array = common + kept[:, None, None] * apart
         return own
 
-    def prior(self, prior: Prior, between: Array | None = None) -> Prior:
+    def prior(
+        self, prior: Prior, between: Array | None = None, *, at_its_word: bool = False
+    ) -> Prior:
         """A prior of θ as one of b; the default one is the first answer's instead.
 
-        `between` is what holders' differences give the first answer and corrections alike.
+        `between` is what holders' differences give the first answer and corrections alike. Widths
+        leave to it what corrections do not tell, and it may be wider than it says; a mean weighs
+        the two as they are.
         """
         inverse = np.linalg.inv(self.map)
         features = self.map.T @ prior.feature_scale @ self.map
         if prior.by_spread:
             mean = inverse @ (self.first - self.start)
+            apart = 0.0 if between is None else between
             return replace(
                 prior,
                 mean=mean,
-                covariance=self.doubt(between),
+                covariance=self.doubt() + apart if at_its_word else self.doubt(between),
                 by_spread=False,
-                widths=DOUBTS,
+                widths=(1.0,) if at_its_word else DOUBTS,
                 feature_scale=features,
             )
         covariance = inverse @ prior.covariance @ inverse.T
@@ -353,12 +358,14 @@ def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:
     if len(pools) < FEWEST:
         return none
     rows = np.array([pool.rows for pool in pools])
-    slopes = np.array([pool.moment - pool.gram @ opening.answer.theta for pool in pools])
+    theta = opening.answer.theta
+    slopes = np.array([pool.moment - pool.gram @ theta for pool in pools])
     apart = slopes / rows[:, None] @ opening.stretch.map
-    noise = np.array([pool.moment_sd**2 for pool in pools]) / rows**2
     lengths = np.sum(opening.stretch.map**2, axis=0)
+    gram_noise = lengths * (theta @ theta) + (theta @ opening.stretch.map) ** 2  # of X'Xθ
+    noise = [lengths * pool.moment_sd**2 + gram_noise * pool.gram_sd**2 / 2 for pool in pools]
     sampling = opening.answer.residual**2 * np.diag(opening.stretch.known.gram) * np.mean(1 / rows)
-    ratio = np.var(apart, axis=0, ddof=1) / (lengths * np.mean(noise) + sampling)
+    ratio = np.var(apart, axis=0, ddof=1) / (np.mean(noise / rows[:, None] ** 2, axis=0) + sampling)
     clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
     scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
     return scatter

@@ -301,7 +301,11 @@ def _heterogeneity(common: Common, evidence: Evidence) -> float:
     sizes = holder_sizes(evidence)
     noise = _rotated_noise(evidence, common.basis)
     rotated = common.basis.T @ evidence.grams @ common.basis
-    deviation = rotated - sizes[:, None, None] * common.shrunk
+    middle = common.shrunk
+    if evidence.frame is not None:  # weighed against what is usual: all may lie to one side of it
+        weights = sizes / _variance(evidence)
+        middle = np.tensordot(weights, rotated, 1) / float(weights @ sizes)
+    deviation = rotated - sizes[:, None, None] * middle
     upper = np.triu_indices(evidence.d)
     square = deviation[:, *upper] ** 2
     unit = (sizes**2)[:, None] * common.shape[upper]
