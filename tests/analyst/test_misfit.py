@@ -196,7 +196,7 @@ def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked):
         )
 
 
-def test_uneven_residuals_raise_the_error_of_rows_by_a_tenth(asked):
+def test_uneven_residuals_raise_the_error_of_rows_by_a_seventh(asked):
     agreed = study([EVEN, LONG])
     places, question, told, misfit = asked(agreed, rows(np.random.default_rng(2)))
     more = misfit_of(agreed, places, question, replace(told, rows=2 * told.rows))

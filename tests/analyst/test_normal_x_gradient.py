@@ -139,7 +139,7 @@ def test_a_wrong_density_is_noticed():
 # Draws against known or independent answers.
 
 
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_vanishing_noise_gives_the_conjugate_posterior(d):
     exact, prior = (
         evidence_of(d=d, noise=0.0),

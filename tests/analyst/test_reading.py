@@ -171,6 +171,10 @@ def test_without_what_it_takes_they_are_left_out():
     bare = Posterior(agreed(), "m", posterior.outcome, (Contribution("a", None, 1.0, 1e-6),))
     assert bare.explained() is None
     assert "rows not published of 1 holder, a" in str(bare.summary())
+    summed = replace(bare.contributions[0], holder="secure sum of 5 holders")
+    assert "rows not published of a secure sum of 5 holders;" in str(
+        replace(bare, contributions=(summed,)).summary()
+    )
 
 
 def test_r2_of_nothing_but_noise_starts_at_zero():

@@ -38,12 +38,12 @@ LOST_BEYOND = 0.2
 rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.2
 """How far the intercept is off, over the root mean square of what is cut off residuals."""
-RECOUNTED = 4.0
+RECOUNTED = 5.0
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
 and the mean square of what is cut off below which that falls with its square. Two ways to count the
 same rows differ by chance, as rows' own error does."""
-UNEQUAL = 0.1
+UNEQUAL = 0.15
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
 """Usual ℓ where rows are cut at their usual length; it falls with the radius's fourth power."""

@@ -44,6 +44,8 @@ DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
 TINY = 1e-12
+FLAT = 2.0
+"""Standard deviations of its noise by which a direction may be longer than corrections show it."""
 SURELY = math.sqrt(1.5)
 """Standard deviations of its noise at which half of what rows hold along a direction counts: noise
 of sd s about λ raises the mean of 1/λ², a slope's variance, by 3(s/λ)², to second order."""
@@ -333,7 +335,7 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
     """
     across = np.linalg.inv(frame.map) @ first.map
     shown = frame.told
-    seen = across.T @ (shown.gram + shown.sd * np.eye(len(shown.gram))) @ across
+    seen = across.T @ (shown.gram + FLAT * shown.sd * np.eye(len(shown.gram))) @ across
     own = first.stretch.covariance
     lacking = unexpected_of(own, first.stretch.known.gram, seen)
     if max(len(talk) for talk in talks) > 1:

@@ -253,7 +253,10 @@ def _budget_words(contributions: tuple[Contribution, ...], relation: str, counte
     n = rows_of(contributions)
     rows = f"{counted} not published" if n is None else f"{n:,.0f} {counted}"
     count = len(contributions)
-    who = f"1 holder, {contributions[0].holder}" if count == 1 else f"{count} holders"
+    who = f"{count} holders"
+    if count == 1:
+        alone = contributions[0].holder
+        who = f"a {alone}" if alone.startswith("secure sum of ") else f"1 holder, {alone}"
     epsilon = _span([each.epsilon for each in contributions])
     delta = _span([each.delta for each in contributions])
     spent = "" if count == 1 else " each"
