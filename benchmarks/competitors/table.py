@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from experiments.model.data import FILES, available, prepared
 
 __all__ = ["FILES", "Table", "available", "table_of"]
+USUAL_MEAN = 0.3
+"""Sd of a mean response about the middle of its range, in half ranges, before anything is told."""
 MEANS = 99
 """Draws of a private mean, of which the median is taken."""
 
@@ -64,6 +66,16 @@ class Table:
             flat[0] = each
             scores.append(self.score(Line(flat)))
         return float(np.median(scores))
+
+    def mean_floor(self, holders: Holders, budget: Budget) -> float:
+        """Largest mean R², over means of the usual spread, that a private mean response can have.
+
+        Van Trees' inequality (docs/league.md): replacing a row moves what is published by at most
+        e^(μ²) − 1 in χ², so that n rows tell (n/2)²(e^(μ²) − 1) of their mean at most.
+        """
+        sizes = [holders.n] if holders.secure_sum else [len(y) for y in holders.responses]
+        told = sum((n / 2) ** 2 for n in sizes) * math.expm1(budget.mu**2)
+        return -1 / (told + USUAL_MEAN**-2) / float(self.y[self.parts[1]].var())
 
     @cached_property
     def least_squares(self) -> float:

@@ -79,7 +79,7 @@ def test_cells_whose_mean_alone_is_too_noisy_are_listed(league, monkeypatch):
     fixed = {league.JUDGED: 0.3, league.ONE_VISIT.name: -0.4, "b": 0.1}
     league.report_lowest(bench, [outcome(league, fixed)])
     assert bench.tables["lowest"].rows == [
-        ["a", "1", "1", "-0.500", "0.300", "-0.400", "0.100"],
+        ["a", "1", "1", "-0.500", "0.000", "0.300", "-0.400", "0.100"],
     ]
 
 
@@ -92,6 +92,22 @@ def test_the_mean_alone_has_the_noise_of_every_holder(league, folder):
     sd = 2 / budget.mu / 480
     assert apart < summed < 0
     assert -summed == pytest.approx((0.67 * sd) ** 2 / table.y.var(), rel=0.5)
+
+
+def test_no_private_mean_is_above_its_floor_on_average(league, folder):
+    """Means drawn as tables have them, told under Gaussian noise, weighed against what is usual."""
+    table = league.table_of(folder, "made")
+    holders = table.holders("10")
+    budget = league.Budget(0.1, 1e-6)
+    rng = np.random.default_rng(4)
+    means = rng.normal(0, 0.3, 20_000)
+    sd = 2 / budget.mu * np.sqrt(10) / holders.n
+    told = (means + rng.normal(0, sd, len(means))) * 0.3**2 / (0.3**2 + sd**2)
+    variance = table.y[table.parts[1]].var()
+    best = -np.mean((told - means) ** 2) / variance
+    floor = table.mean_floor(holders, budget)
+    assert floor == pytest.approx(best, rel=0.05)
+    assert floor < table.mean_floor(table.holders("10-sum"), budget) < 0
 
 
 @pytest.mark.parametrize("setting", ["1", "10", "10-sum"])
