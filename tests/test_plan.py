@@ -319,4 +319,4 @@ def test_imagined_rows_are_as_public_tables_are_in_the_middle():
     overlap = np.diag(np.linalg.inv(np.corrcoef(rows)))
     assert_allclose(overlap[1:-1], 6.6, rtol=0.1)
     days = (table["days"] - 15) / 15
-    assert_allclose(days.std(), 0.27, rtol=0.1)
+    assert_allclose(days.std(), 0.25, rtol=0.1)
