@@ -11,6 +11,7 @@ import pytest
 from analyst.visiting import SLOPES, held, rows, simulated, study
 from numpy.testing import assert_allclose
 
+from tacit.analyst import visited
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
 from tacit.analyst.methods import noise_aware
@@ -96,6 +97,24 @@ def test_a_floor_is_no_reading_of_a_flat_direction():
         along = np.linalg.solve(frame.map, [0.0, 1.0, -1.0, 0.0])
         ratios.append(along @ frame.gram @ along / frame.rate / exact)
     assert np.mean(ratios) < 2
+
+
+def test_a_flat_direction_may_be_longer_than_it_was_shown(monkeypatch):
+    """Noise makes directions look short: two of its sds are allowed for before a prior is doubted.
+
+    Were none allowed for, what the first answer did not expect would be larger.
+    """
+    rng = np.random.default_rng(5)
+    table = rows(rng, 1500)
+    table[:, 1] = table[:, 0] + 0.1 * rng.normal(size=len(table))
+    release = simulate(study(1500), table, np.random.default_rng(1), holder="north")
+    doubts = []
+    for flat in (None, 0.0):
+        if flat is not None:
+            monkeypatch.setattr(visited, "FLAT", flat)
+        frame = collect([release], allow_simulated=True).evidence.frame
+        doubts.append(np.trace(frame.unexpected))
+    assert doubts[0] < 0.99 * doubts[1]
 
 
 def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
