@@ -3,6 +3,7 @@
 Covers `tacit.analyst.visited`, `tacit.visits.estimate` and `tacit.visits.sound`.
 """
 
+import gzip
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ from tacit.holder.visits import answer
 from tacit.release.question import Question
 from tacit.rows.table import table_of
 from tacit.simulation import seeded, simulate
-from tacit.visits.messages import ask
+from tacit.visits.messages import ask, load_message
 
 RUNS = 30
 
@@ -278,6 +279,19 @@ def asked(release):
 def test_a_message_that_somebody_made_up_is_used_or_refused_by_a_sentence(name, place, use):
     with suppress(TacitError):
         use(message(HOSTILE[name], place))
+
+
+def test_a_message_may_be_compressed_and_a_damaged_one_is_refused_by_a_sentence(tmp_path):
+    table = rows(np.random.default_rng(0), 200)
+    release = simulate(study(200), table, np.random.default_rng(0), holder="north")
+    path = tmp_path / "north.json"
+    release.save(path)
+    packed = tmp_path / "north.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert load_message(packed) == load_message(path)
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(ReleaseError, match="compressed and damaged"):
+        load_message(packed)
 
 
 def test_a_map_without_an_inverse_leads_to_no_question():
