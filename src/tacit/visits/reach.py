@@ -79,7 +79,7 @@ def noise_share(study: Study) -> float:
 def row_reach(study: Study) -> float:
     """ρ: how long a row may be, over the root mean square of rows."""
     usual = _row_reach(study)
-    reach = max(usual, min(usual * _growth(study) ** ROW_GROWTH, MOST_GROWN))
+    reach = max(usual, min(usual * math.pow(_growth(study), ROW_GROWTH), MOST_GROWN))
     stated = all(product.is_typical for product in study.products)
     return min(reach, MOST_STATED) if stated else reach
 
@@ -87,7 +87,7 @@ def row_reach(study: Study) -> float:
 def residual_reach(study: Study, visit: int) -> float:
     """t: how large a residual may be at a visit, in standard deviations."""
     probe = PROBE if visit == probed(study) else 1.0
-    return probe * _residual_reach(study, visit) * _growth(study) ** RESIDUAL_GROWTH
+    return probe * _residual_reach(study, visit) * math.pow(_growth(study), RESIDUAL_GROWTH)
 
 
 def probed(study: Study) -> int:
