@@ -7,7 +7,8 @@ between the two belongs to rows that count for less. On public tables a slope is
 `LOST`·ℓσ, in units of its error from one row, and by more where few rows lie far out. The product
 of a number and levels lies far out only where the number does, and has its ℓ. Where a typical
 interval is stated, rows far beyond are said to be few, and the line is that of the others: nothing
-is added for them. A bound takes a long tail off residuals, and thereby moves the intercept.
+is added for them. A bound takes a long tail off residuals, and the more it takes the further the
+line may move: how much more it takes than off normal residuals the releases tell (`tails.py`).
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
@@ -36,9 +37,10 @@ LOST = 0.2
 LOST_BEYOND = 0.2
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
-CUT = 0.2
-"""How far the intercept is off, over the root mean square of what is cut off residuals."""
-RECOUNTED = 5.0
+TAILED = 0.6
+"""How far a coefficient is off, over σ and its error from one row, times what a bound takes off
+residuals beyond what it would off normal ones, over their variance."""
+RECOUNTED = 1.5
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
 and the mean square of what is cut off below which that falls with its square. Two ways to count the
@@ -66,10 +68,13 @@ class Told:
     gram: Array  # (d, d): X'X per row, weighed against what is usual
     rows: float
     residual: float  # σ
+    excess: float  # mean square of what the bound takes off beyond normal residuals
     reach: float  # squared radius over the usual squared length of rows
 
     @classmethod
-    def of(cls, question: Question, shape: Shape, seen: Shown, rows: float) -> Self:
+    def of(
+        cls, question: Question, shape: Shape, seen: Shown, *, rows: float, excess: float
+    ) -> Self:
         """What corrections up to a question tell, of so many rows."""
         usual = float(np.trace(shape.gram)) / shape.level
         return cls(
@@ -79,6 +84,7 @@ class Told:
             gram=shape.gram,
             rows=rows,
             residual=shape.residual,
+            excess=excess,
             reach=question.radius**2 / usual,
         )
 
@@ -100,15 +106,14 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     inverse = np.linalg.inv(told.map)
     variance = told.residual**2
     covariance = np.zeros((study.d, study.d))
-    if study.intercept:
-        covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
     inner = _steady(told.gram, told.seen_sd)
     errors = told.map @ inner @ told.map.T  # of slopes, from one row
     for place, square in shifts_of(study, places, question, told).items():
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
+    anew = (UNEQUAL + RECOUNTED * cut**2) / told.rows
+    uneven = (anew + TAILED**2 * told.excess) * variance * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 
