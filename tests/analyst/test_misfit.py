@@ -177,7 +177,7 @@ def test_a_misfit_is_a_covariance_in_proportion_to_the_residuals(asked, intercep
     np.testing.assert_allclose(doubled, 4 * misfit, rtol=1e-9)
 
 
-def test_cut_residuals_count_rows_anew(asked):
+def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked):
     """At a bound of one sd all of the raise is there; at two a twenty-seventh of it."""
     agreed = study([EVEN, LONG])
     places, question, told, _ = asked(agreed, rows(np.random.default_rng(2)))
@@ -185,9 +185,13 @@ def test_cut_residuals_count_rows_anew(asked):
         misfit_of(agreed, places, question.model_copy(update={"bound": bound}), told)
         for bound in (told.residual, 2 * told.residual, 100 * told.residual)
     )
-    error = np.linalg.inv(told.gram) * told.residual**2 / told.rows
-    for misfit, raised in ((cut, 1.0), (less, (taken(2.0) / 0.06) ** 2)):
-        np.testing.assert_allclose(misfit - whole, 1.5 * raised * error, rtol=0.01, atol=1e-9)
+    error = told.map @ np.linalg.inv(told.gram) @ told.map.T * told.residual**2 / told.rows
+    for misfit, bound, raised in ((cut, 1.0, 1.0), (less, 2.0, (taken(2.0) / 0.06) ** 2)):
+        added = 1.5 * raised * error
+        added[0, 0] += 0.1**2 * told.residual**2 * taken(bound)
+        np.testing.assert_allclose(
+            told.map @ (misfit - whole) @ told.map.T, added, rtol=0.01, atol=1e-9
+        )
 
 
 def test_what_a_tail_loses_to_the_bound_may_move_every_coefficient(asked):
