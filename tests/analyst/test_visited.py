@@ -65,9 +65,9 @@ def test_most_intervals_hold_the_best_line_where_residuals_are_skewed():
         release = simulate(agreed, skewed(rng, 1500), rng, holder="north")
         low, high = fit(collect([release], allow_simulated=True)).interval(0.9).T
         inside.append((low <= truth) & (truth <= high))
-    held = np.sum(inside, axis=0)
-    assert held[0] >= 16
-    assert np.all(held[1:] >= 20)
+    counts = np.sum(inside, axis=0)
+    assert counts[0] >= 16
+    assert np.all(counts[1:] >= 20)
 
 
 def test_a_direction_within_its_noise_is_hardly_taken_for_told():
