@@ -40,10 +40,10 @@ rows near the radius; and by how much more where the public range reaches far be
 CUT = 0.1
 """How far the intercept is off, over the root mean square of what is cut off normal residuals: by
 their skewness, which nothing tells."""
-TAILED = 0.6
+TAILED = 0.7
 """How far a coefficient is off, over σ and its error from one row, times what a bound takes off
 residuals beyond what it would off normal ones, over their variance."""
-RECOUNTED = 1.5
+RECOUNTED = 3.0
 FEW = 0.06
 """By how much rows that count by what is left of their residuals raise it where much is cut off;
 and the mean square of what is cut off below which that falls with its square. Two ways to count the

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-USUAL = 0.06
+USUAL = 0.05
 """Mean length of a tail before anything is told."""
 LENGTHS = np.linspace(0.0, 1.0, 21) ** 1.5
 """Lengths of tails that are weighed against each other."""
