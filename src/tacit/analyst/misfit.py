@@ -43,11 +43,13 @@ their skewness, which nothing tells."""
 TAILED = 0.7
 """How far a coefficient is off, over σ and its error from one row, times what a bound takes off
 residuals beyond what it would off normal ones, over their variance."""
-RECOUNTED = 3.0
+RECOUNTED = 5.0
 FEW = 0.06
-"""By how much rows that count by what is left of their residuals raise it where much is cut off;
-and the mean square of what is cut off below which that falls with its square. Two ways to count the
-same rows differ by chance, as rows' own error does."""
+FEW_ROWS = 1000
+"""By how much rows that count by what is left of their residuals raise the variance of rows' own
+error where much is cut off; the mean square of what is cut off below which that falls with its
+square; and the number of rows above which it falls, since more of them tell whether there are
+tails."""
 UNEQUAL = 0.15
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
@@ -117,8 +119,8 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    anew = (UNEQUAL + RECOUNTED * cut**2) / told.rows
-    uneven = (anew + TAILED**2 * told.excess) * variance * inner
+    anew = RECOUNTED * cut**2 * min(1.0, FEW_ROWS / told.rows)
+    uneven = ((UNEQUAL + anew) / told.rows + TAILED**2 * told.excess) * variance * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 

@@ -197,4 +197,5 @@ def _beyond(variance: Array, bound: float) -> Array:
     shares = LEFT.square / np.exp(2 * LOGS)  # of the squared bound: falls with it
     normal = np.interp(-left / bound**2, -shares, LOGS)
     cut = bound**2 * np.exp(-2 * normal)
-    return np.maximum(taken / cut - np.interp(normal, LOGS, LEFT.taken), 0.0)
+    beyond: Array = np.maximum(taken / cut - np.interp(normal, LOGS, LEFT.taken), 0.0)
+    return beyond
