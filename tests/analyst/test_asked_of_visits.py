@@ -268,6 +268,12 @@ def test_r_squared_of_visits_is_the_posteriors_own_mean_and_no_misfit() -> None:
     assert replace(posterior, source=of_far).explained() == told
 
 
+def test_how_far_holders_may_differ_is_not_stretched_with_the_columns() -> None:
+    """Columns fill a tenth of their ranges: stretched, all uncertainty was holders' differences."""
+    shares = fit(visited(3, holders=4)).privacy_share("scaled")
+    assert shares[1:].min() > 0.3
+
+
 def test_r_squared_and_means_of_visits_count_the_noise_that_all_visits_leave() -> None:
     """X'X is told by all of them, and the last evidence by those since the map was made anew."""
     posterior = fit(visited(3))

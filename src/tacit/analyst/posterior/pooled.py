@@ -43,7 +43,10 @@ def pool(evidence: Evidence, prior: Prior, outcome: Outcome) -> Pooled:
     values = np.maximum(values, np.sqrt(np.sum(evidence.gram_sd**2)))
     unshrunk = outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
     variance = outcome.residual_variance() / unshrunk
-    known = precisions(values / rows, total.sizes, variance, spread_along(outcome, vectors))
+    axes = vectors
+    if evidence.frame is not None:  # holders' differences are in the study's columns
+        axes = np.linalg.inv(evidence.frame.map).T @ vectors
+    known = precisions(values / rows, total.sizes, variance, spread_along(outcome, axes))
     information = (vectors * known) @ vectors.T + np.linalg.inv(prior.covariance)
     sampling = np.linalg.inv(information)
     gram = (vectors * values) @ vectors.T

@@ -58,7 +58,7 @@ def sentences(subject: Subject) -> list[Html]:
 
 
 def _unclear(estimate: charts.Estimate) -> bool:
-    return estimate.low < 0 < estimate.high
+    return estimate.low <= 0 <= estimate.high
 
 
 def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate) -> Html:
