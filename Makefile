@@ -3,12 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
+# Python keeps what it compiles, even where the surroundings forbid it: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test tests coverage lint pins bench paper docs audit faults bundle calibrate proofs clean
 
+# uv (which Flower brings anyway) installs in a third of pip's time; where it finds no index, pip does it.
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --no-compile --editable ".[dev]"
+	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[dev]" \
+	  || $(BIN)/pip install --quiet --no-compile --editable ".[dev]"
 	touch $(READY)
 
 $(DEMO): pyproject.toml
@@ -20,8 +24,9 @@ $(DEMO): pyproject.toml
 demo: $(DEMO)
 	$(BIN)/tacit demo --out demo
 
+# Three processes for two cores: where one waits for a disk, a clock or a browser, another computes.
 # WORKERS=0 runs the tests in one process.
-WORKERS ?= 2
+WORKERS ?= 3
 FAST := -n $(WORKERS) --dist loadgroup -m "not slow"
 # Lint and types run beside the tests: one of two cores would wait for them.
 test: $(READY)

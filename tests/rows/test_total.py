@@ -7,8 +7,10 @@ Covers `tacit.rows.text`, `tacit.rows.objects`, `tacit.rows.arrow`, and what use
 import math
 import re
 import sqlite3
+import weakref
 from contextlib import closing
 from decimal import Decimal
+from threading import Timer
 
 import numpy as np
 import pandas as pd
@@ -25,10 +27,13 @@ from studies import AGE, BMI, WARD, agreed
 from tacit.holder.encode import Diagnostics
 from tacit.holder.statistics import STATISTICS, statistics_of
 from tacit.holder.tally import total_of
+from tacit.rows import text as text_files
 from tacit.rows.arriving import Text
 from tacit.rows.arrow import NUMBER, numbers_in, strings_of
+from tacit.rows.reading import Reading
 from tacit.rows.sql import sql_table
 from tacit.rows.table import table_of
+from tacit.rows.written import Format
 
 OTHER = WARD | {"other": "elsewhere"}
 STUDIES = {missing: agreed([AGE, OTHER, BMI], missing=missing) for missing in ("drop", "impute")}
@@ -265,3 +270,28 @@ def test_any_floats_can_be_read_as_levels(floats):
             assert name == str(int(value))
         else:
             assert float(name) == value
+
+
+def test_a_file_is_let_go_of_before_all_rows_were_given(tmp_path, monkeypatch):
+    """Arrow reads in a thread of its own: what that still holds as a program ends aborts it."""
+    made = []
+
+    class Lingering(text_files._Decoding):
+        def __init__(self, encoding):
+            super().__init__(encoding)
+            made.append(weakref.ref(self))
+
+        def __call__(self, piece):
+            if len(piece) == 0:
+                kept = [self]
+                Timer(0.2, kept.clear).start()
+            return super().__call__(piece)
+
+    monkeypatch.setattr(text_files, "_Decoding", Lingering)
+    path = tmp_path / "table.csv"
+    path.write_text(as_lines(cells()), encoding="utf-8")
+    reading = Reading("table.csv", "text")
+    batches = text_files.text_batches(path, NAMES, STUDIES["drop"], Format(), reading)
+    assert sum(batch.num_rows for batch in batches) == ROWS
+    assert len(made) == 2
+    assert [decoding() for decoding in made] == [None, None]

@@ -7,6 +7,8 @@ cells stays a row, of missing values: the number of rows is part of what is publ
 
 import codecs
 import re
+import time
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +34,8 @@ from tacit.study import Study
 
 BLOCK_BYTES = 2**22
 """Text that is parsed at once: in smaller pieces a fifth more time goes into calls."""
+PATIENCE_S = 10.0
+"""How long Arrow's thread may take to let go of a file: a moment, but on a busy machine."""
 _NO_ROW = re.compile(r"[\s|+=-]*|\(\d+ (rows?|Zeilen?|lignes?)( affected)?\)\s*")
 """A line that a database's client draws around rows."""
 
@@ -58,9 +62,19 @@ class _Decoding:
         return self._decoder.decode(piece, final=len(piece) == 0).encode("utf-8", "replace")
 
 
-def text_at(path: Path, encoding: str = "utf-8") -> pa.NativeFile:
+def text_at(path: Path, decoding: _Decoding) -> pa.NativeFile:
     """The text of a file, decompressed; Arrow's parser stumbles over bytes that are none."""
-    return pa.TransformInputStream(pa.input_stream(str(path)), _Decoding(encoding))
+    return pa.TransformInputStream(pa.input_stream(str(path)), decoding)
+
+
+def _await_end_of(decoding: "weakref.ref[_Decoding]") -> None:
+    """Wait until Arrow's reading thread has let go of Python.
+
+    Where it does so only while the program ends, the whole process is aborted.
+    """
+    end = time.monotonic() + PATIENCE_S
+    while decoding() is not None and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def is_text(line: bytearray) -> bool:
@@ -180,8 +194,10 @@ def text_batches(
     placed = [
         name if name in wanted else f"column {place}" for place, name in enumerate(header.names)
     ]
+    decoding = _Decoding(known.encoding)
+    held = weakref.ref(decoding)
     batches = pyarrow.csv.open_csv(
-        text_at(path, known.encoding),
+        text_at(path, decoding),
         read_options=pyarrow.csv.ReadOptions(
             use_threads=False,
             block_size=BLOCK_BYTES,
@@ -191,9 +207,14 @@ def text_batches(
         parse_options=dialect.parse,
         convert_options=dialect.convert,
     )
-    for batch in batches:
-        reading.given += batch.num_rows
-        yield dialect.typed(batch).rename_columns(list(names))
+    del decoding
+    try:
+        for batch in batches:
+            reading.given += batch.num_rows
+            yield dialect.typed(batch).rename_columns(list(names))
+    finally:
+        del batches
+        _await_end_of(held)
     reading.doubts += dialect.numbers.doubts()
     yield dialect.missing(dialect.out_of_shape).rename_columns(list(names))
 
