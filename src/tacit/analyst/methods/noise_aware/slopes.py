@@ -19,9 +19,10 @@ noise in F: λ_k = f/2 stands for it in the prior and in what slopes may explain
 The mean and the intervals take different ρ. For the mean it is one of `SHARES`, by marginal
 likelihood: about nothing, which is unlikely beforehand and keeps a fit from chasing noise, or v and
 more. But what is learnt of ρ is learnt along axes that releases tell of, and says nothing of the
-others. So intervals rest on ρ = `WIDE_SHARE` alone. Along axes that releases tell of, that shrinks
-next to nothing; along the others intervals are the prior's, and are wide enough to hold what least
-squares would find (`benchmarks/one_visit.py`).
+others. So intervals rest on ρ = `WIDE_SHARE` alone: along axes that releases tell of, that shrinks
+next to nothing; along the others they are the prior's, and are never narrowed because little is
+seen elsewhere. (With 2 in its place they hold the slopes of collinear tables more often, and are
+too wide on most others: `benchmarks/one_visit.py`.)
 """
 
 import math
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 
 SHARES = {0.02: 0.02, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
 """Values of ρ for the mean, and how likely each is beforehand, against the others."""
-WIDE_SHARE = 2.0
+WIDE_SHARE = 1.0
 """ρ of intervals, one of these."""
 MOST_HIDDEN = 0.1
 """Largest f: how well features fill their (typical) ranges at best, when nothing is known."""
