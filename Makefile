@@ -8,11 +8,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test tests coverage lint pins bench paper docs audit faults bundle calibrate proofs clean
 
-# uv (which Flower brings anyway) installs in a third of pip's time; where it finds no index, pip does it.
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[dev]" \
-	  || $(BIN)/pip install --quiet --no-compile --editable ".[dev]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[dev]"
 	touch $(READY)
 
 $(DEMO): pyproject.toml

@@ -2,19 +2,11 @@
 
 import tacit
 
-STUDY = tacit.Study.from_toml(
-    """
-    name = "test"
-    epsilon = 1
-    delta = 1e-6
-    [response]
-    name = "days"
-    range = [0, 30]
-    [[features]]
-    name = "age"
-    range = [20, 100]
-    [[features]]
-    name = "sex"
-    levels = ["f", "m"]
-    """
-)
+DOCUMENT = {
+    "name": "stays",
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "response": {"name": "days", "range": [0, 30]},
+    "features": [{"name": "age", "range": [20, 100]}, {"name": "sex", "levels": ["f", "m"]}],
+}
+STUDY = tacit.Study.from_document(DOCUMENT)

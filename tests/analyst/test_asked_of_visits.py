@@ -18,10 +18,12 @@ from tacit.analyst.comparison.likelihood import likelihoods
 from tacit.analyst.comparison.models import named_models
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit, refit
+from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.effects import effects
 from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.reading import spread_of
 from tacit.analyst.prior import Prior
 from tacit.analyst.visited import Frame
 from tacit.simulation import simulate, simulate_visits
@@ -240,6 +242,30 @@ def test_r_squared_of_visits_holds_its_truth_under_noise() -> None:
     truth = signal / (signal + 0.15**2)
     told = [fit(visited(seed)).explained() for seed in range(40, 52)]
     assert sum(each is not None and each.low <= truth <= each.high for each in told) >= 8
+
+
+def test_r_squared_of_visits_is_the_posteriors_own_mean_and_no_misfit() -> None:
+    """What slopes may yet explain: within a quarter that of the fit that the mean comes from."""
+    posterior = fit(visited(3, 1000))
+    source = posterior.source
+    pooled = posterior.pooled
+    assert source is not None
+    assert pooled is not None
+    frame = source.evidence.frame
+    assert frame is not None
+    word = replace(source.evidence, frame=replace(frame, surely=0.0))
+    prior = frame.prior(source.prior, at_its_word=True)
+    own = method_named("noise-aware").fit(word, prior, Settings()).covariance()
+    spread = spread_of(pooled, intercept=True)
+    slopes = posterior.outcome.mean()
+    told = posterior.explained()
+    assert told is not None
+    residual = posterior.outcome.residual_variance()
+    beyond = residual * told.mean / (1 - told.mean) - slopes @ spread @ slopes
+    assert beyond == pytest.approx(np.trace(spread @ frame.map @ own @ frame.map.T), rel=0.25)
+    far = replace(frame, misfit=100 * frame.misfit)
+    of_far = replace(source, evidence=replace(source.evidence, frame=far))
+    assert replace(posterior, source=of_far).explained() == told
 
 
 def test_r_squared_and_means_of_visits_count_the_noise_that_all_visits_leave() -> None:

@@ -21,6 +21,10 @@ from tacit.analyst.methods.sampling import double_precision, jax, jnp, random
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError, PriorError
 
+pytestmark = pytest.mark.xdist_group(
+    "bernstein-sheldon"
+)  # one process compiles what its tests share
+
 # The plain form: one covariance over all (d+1)(d+2)/2 entries
 
 

@@ -17,6 +17,8 @@ from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.sampling import double_precision, jnp
 from tacit.analyst.prior import Prior
 
+pytestmark = pytest.mark.xdist_group("samplers")  # one process compiles what these files share
+
 PRIOR = replace(Prior.weak(2), shape=3.0, rate=0.5)
 SETTINGS = Settings(draws=1536, warmup=512, seed=3)
 

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from analyst.stays import DOCUMENT
 from numpy.testing import assert_allclose
 
 import tacit
@@ -18,15 +19,7 @@ from tacit.analyst.report import report
 from tacit.errors import MethodError, PosteriorError
 from tacit.simulation import simulate
 
-STUDY = tacit.Study.from_document(
-    {
-        "name": "stays",
-        "epsilon": 3.0,
-        "delta": 1e-6,
-        "response": {"name": "days", "range": [0, 30]},
-        "features": [{"name": "age", "range": [20, 100]}, {"name": "sex", "levels": ["f", "m"]}],
-    }
-)
+STUDY = tacit.Study.from_document(DOCUMENT | {"epsilon": 3.0})
 SLOPES = {"north": 0.02, "south": 0.12, "east": 0.05, "west": -0.04, "coast": 0.09}
 
 

@@ -18,6 +18,8 @@ from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 
+pytestmark = pytest.mark.xdist_group("samplers")  # one process compiles what these files share
+
 D, HOLDERS, ROWS = 2, 3, 2_000  # as other tests of samplers, for which these are compiled once
 SETTINGS = Settings(chains=4, draws=1_500, warmup=1_000, seed=3)
 POINT = {"ada-ssp"}

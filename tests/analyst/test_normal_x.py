@@ -19,6 +19,8 @@ from tacit.analyst.methods.sampling import double_precision, jnp
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 
+pytestmark = pytest.mark.xdist_group("samplers")  # one process compiles what these files share
+
 PRIOR = replace(Prior.weak(2), shape=3.0, rate=0.5)
 
 

@@ -48,6 +48,10 @@ from tacit.analyst.posterior.convergence import Verdict, mixing, verdict
 from tacit.analyst.prior import Prior
 from tacit.errors import MethodError
 
+pytestmark = pytest.mark.xdist_group(
+    "normal-x gradient"
+)  # one process compiles what its tests share
+
 FALSE_ALARM = 1e-6  # seeds are fixed, but another processor rounds otherwise
 REJECTION = 1e-6
 

@@ -22,6 +22,10 @@ from tacit.analyst.methods.normal_x.gradient import (
 from tacit.analyst.methods.sampling import double_precision, jax, jnp
 from tacit.analyst.prior import Prior
 
+pytestmark = pytest.mark.xdist_group(
+    "normal-x intercept"
+)  # one process compiles what its tests share
+
 # The model: a normal-inverse-Wishart prior, normal means and Wishart scatters, from SciPy.
 
 

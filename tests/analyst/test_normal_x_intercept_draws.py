@@ -30,6 +30,10 @@ from tacit.analyst.prior import Prior
 from tacit.simulation import exact, simulate
 from tacit.study import Study
 
+pytestmark = pytest.mark.xdist_group(
+    "normal-x intercept, draws"
+)  # one process compiles what its tests share
+
 FALSE_ALARM = 1e-6  # seeds are fixed, but another processor rounds otherwise
 REJECTION = 1e-6
 

@@ -12,13 +12,20 @@ from tacit.visits.cut import cut_of, law_of, whole_sd
 from tacit.visits.first import first_question, spread_of
 from tacit.visits.pool import Known, Pool
 from tacit.visits.reach import (
+    LEAST_SHARE,
+    PROBE,
+    REACH,
+    REACH_POWER,
     REACHES,
     SLOPES_FROM,
     hidden,
     longest_mapped,
+    noise_share,
+    probed,
     residual_reach,
     row_reach,
     slope_size,
+    tail_reach,
 )
 
 RNG = np.random.default_rng(7)
@@ -54,6 +61,65 @@ def test_more_rows_let_longer_rows_and_larger_residuals_through():
     assert lengths == sorted(lengths)
     assert (residuals[0], residuals[-1]) == REACHES
     assert hidden(study(400, 4), 1.0) == pytest.approx(2 * hidden(study(400), 1.0))
+
+
+def test_bounds_grow_without_end_where_noise_is_less_than_rows_leave_unsure():
+    """4 sds are the most that h alone gives."""
+    studies = [study(2000, epsilon=epsilon) for epsilon in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0)]
+    residuals = [residual_reach(each, 5) for each in studies]
+    lengths = [row_reach(each) for each in studies]
+    assert residuals == sorted(residuals)
+    assert lengths == sorted(lengths)
+    more = [residual_reach(study(n, epsilon=100.0), 5) for n in (300, 3000, 10**5, 10**7, 10**9)]
+    assert more == sorted(more)
+    assert more[-1] > 4 * REACHES[1]
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(100, 1.0), (500, 3.0), (3000, 3.0), (50_000, 1.0)])
+def test_bounds_are_as_h_has_them_where_noise_decides(n, epsilon):
+    agreed = study(n, visits=10, epsilon=epsilon)
+    assert noise_share(agreed) > LEAST_SHARE
+    share = 0.92 / 9
+    usual = REACH * hidden(agreed, share) ** REACH_POWER
+    assert residual_reach(agreed, 10) == pytest.approx(np.clip(usual, *REACHES))
+
+
+def test_noise_is_the_share_of_a_sampling_error_that_the_plan_says():
+    """Of corrections in a map that makes directions equally long, with one row for another."""
+    agreed = study(20_000, visits=10, epsilon=3.0)
+    release = simulate(agreed, rows(np.random.default_rng(3), 20_000), RNG, holder="north")
+    last = release.answers[-1]
+    pool = Pool.of(last)
+    sd = last.question.bound / residual_reach(agreed, 10)
+    share = pool.moment_sd / sd / np.sqrt(9 * pool.rows)
+    assert share == pytest.approx(1.6 * noise_share(agreed), rel=0.1)
+
+
+def test_one_correction_has_a_wider_bound_where_noise_leaves_room():
+    roomy = study(2000, visits=10, epsilon=10.0)
+    assert probed(roomy) == 3
+    assert residual_reach(roomy, 3) == pytest.approx(PROBE * residual_reach(roomy, 4))
+    assert probed(study(2000, visits=10, epsilon=0.5)) == 0
+    assert probed(study(2000, visits=4, epsilon=10.0)) == 0
+    assert tail_reach(study(2000, visits=4, epsilon=10.0), 2.0) == 1
+    reaches = [tail_reach(roomy, tail) for tail in (0.0, 0.1, 1.0, 3.0, 100.0)]
+    assert reaches == sorted(reaches)
+    assert (reaches[0], reaches[-1]) == (1, PROBE)
+    assert reaches[2] > 1.2
+
+
+@pytest.mark.parametrize(("far", "least", "most"), [(0.04, 0.5, 1.05), (1.0, 2.0, 4.0)])
+def test_bounds_grow_where_a_wider_one_shows_a_tail(far, least, most):
+    """One residual in fifty has another sd: where that is larger, it has most of the variance."""
+    rng = np.random.default_rng(4)
+    table = rows(rng, 4000)
+    sds = np.where(rng.random(len(table)) < 0.02, far, 0.04)
+    table[:, -1] = 0.1 + table[:, :-1] @ SLOPES + sds * rng.normal(size=len(table))
+    agreed = study(4000, visits=10, epsilon=10.0)
+    release = simulate(agreed, table, np.random.default_rng(5), holder="north")
+    bounds = [answer.question.bound for answer in release.answers]
+    assert bounds[1] > 2 * bounds[2]
+    assert least < bounds[-1] / bounds[2] < most
 
 
 def test_what_noise_hides_of_rows_stays_what_is_usual():

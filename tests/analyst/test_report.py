@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from analyst.stays import DOCUMENT
 
 import tacit
 from tacit.analyst.posterior.laws import Draws, Mixture, Student
@@ -26,15 +27,7 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${title}$n
 
 
 def study_of(**fields: object) -> tacit.Study:
-    features = [{"name": "age", "range": [20, 100]}, {"name": "sex", "levels": ["f", "m"]}]
-    document = {
-        "name": "stays",
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "response": {"name": "days", "range": [0, 30]},
-        "features": features,
-    }
-    return tacit.Study.from_document(document | fields)
+    return tacit.Study.from_document(DOCUMENT | fields)
 
 
 def fitted(

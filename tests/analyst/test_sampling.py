@@ -31,6 +31,8 @@ from tacit.analyst.methods.sampling import (
 )
 from tacit.analyst.prior import Prior
 
+pytestmark = pytest.mark.xdist_group("samplers")  # one process compiles what these files share
+
 FALSE_ALARM = 1e-6
 
 

@@ -30,6 +30,8 @@ from tacit.rows.table import table_of
 from tacit.simulation import seeded
 from tacit.study import Study
 
+pytestmark = pytest.mark.xdist_group("unequal holders")  # one process compiles what its tests share
+
 STUDY = Study.from_document(
     {
         "name": "unequal",

@@ -18,7 +18,7 @@ from random_studies import hostile_question
 
 from tacit import Ledger, publish, stream
 from tacit.holder.encode import GRID, Encoder
-from tacit.holder.places import places_of
+from tacit.holder.places import PLACES
 from tacit.holder.share import publish_share
 from tacit.holder.statistics import STATISTICS, STEP_BITS
 from tacit.holder.tally import total_of
@@ -106,7 +106,7 @@ class OfTables(Route):
         study = self.study
         alone = study.model_copy(update={"person": None, "weight": None})
         pair = worst_pair(alone, rng, rounds=20, width=60)
-        rest = _random_rows(_complete(study), rng, 6)
+        rest = _random_rows(_complete(study), rng, 2 * PERSON_ROWS)
         return exchanged(study, rest, pair.first, pair.second)
 
     def publish(self, rows: Rows, folder: Path) -> Numbers:
@@ -232,7 +232,7 @@ class OfPlaces(Route):
 
     def neighbours(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """From one end of every range to the other, or to no row at all."""
-        rest = _random_rows(_complete(self.study), rng, 4)
+        rest = _random_rows(_complete(self.study), rng, 2 * PERSON_ROWS)
         ends = np.ones(rest.shape[1])
         for place, feature in enumerate(self.study.features):
             if feature.levels is not None:
@@ -251,7 +251,8 @@ class OfPlaces(Route):
 
     def exact(self, rows: Rows) -> np.ndarray:
         """From the exact sums."""
-        return np.array(places_of(self.study, [rows])[1:], dtype=float) / 2.0**STEP_BITS
+        sums = total_of(PLACES, self.study, rows)
+        return np.array(sums[1:], dtype=float) / 2.0**STEP_BITS
 
 
 class OfVisits(OfTables):

@@ -25,7 +25,7 @@ from audit import (
     same_in_two_processes,
     studies,
 )
-from random_studies import FORMS, extreme_study, random_study
+from random_studies import FORMS, VISITED, extreme_study, random_study
 from routes import ROUTES, OfTables, OfVisits
 from scipy import stats
 from studies import agreed
@@ -73,6 +73,7 @@ def sliced():
     return list(studies(SLICE, seed=20261115))
 
 
+@pytest.mark.xdist_group("audited")  # one process makes the studies
 @pytest.mark.parametrize("number", range(SLICE))
 def test_random_studies_pass(tmp_path, number):
     """An extreme study, and one of each form."""
@@ -80,6 +81,15 @@ def test_random_studies_pass(tmp_path, number):
     finding = audit(name, route, RUNS, tmp_path)
     assert finding.alarms == ()
     assert finding.attained <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "form", ["places", *(pytest.param(form, marks=pytest.mark.slow) for form in VISITED[1:])]
+)
+def test_visits_to_persons_pass(tmp_path, form):
+    """Chance decides above which studies are of persons."""
+    study = random_study(np.random.default_rng(4), form, person="id")
+    assert flagged(study, tmp_path, form) == set()
 
 
 @pytest.mark.slow

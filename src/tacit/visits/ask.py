@@ -19,7 +19,7 @@ from tacit.study.visits import has_places
 from tacit.visits.first import MOST_BOUND, first_question, least_bound
 from tacit.visits.opening import opening_of, spread_told, step_of
 from tacit.visits.pool import Pool, level_of
-from tacit.visits.reach import longest_mapped, residual_reach, row_reach
+from tacit.visits.reach import longest_mapped, residual_reach, row_reach, tail_reach
 from tacit.visits.sound import numbers_follow
 
 
@@ -46,14 +46,17 @@ def next_question(study: Study, messages: Sequence[PlacesRelease | Release]) -> 
         size = float(np.trace(opening.stretch.known.gram))
         radius = min(row_reach(study) * math.sqrt(size), longest_mapped(study, matrix))
         residual = opening.answer.residual
+        tail = opening.answer.tail
     else:
         question = next(talk[-1].question for talk in talks if len(talk) == latest)
         step = step_of(opening, [talk[before:] for talk in talks if len(talk) > before])
         offset = step.start + opening.map @ step.theta
         residual = step.residual
+        tail = step.tail
         matrix = question.matrix
         radius = question.radius
-    bound = max(residual_reach(study, visit) * residual, _whole(study, releases, opening.pool))
+    reach = residual_reach(study, visit) * tail_reach(study, tail / residual)
+    bound = max(reach * residual, _whole(study, releases, opening.pool))
     return Question(
         study_hash=study.hash,
         visit=visit,

@@ -85,6 +85,7 @@ class FirstAnswer:
     usual: float  # mean square that was expected of a column beside the intercept
     response: float  # sd of the response
     residual: float  # expected sd of residuals
+    tail: float = 0.0  # root of the variance that a wider bound showed beyond a narrower one
 
 
 def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:

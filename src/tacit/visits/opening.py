@@ -76,6 +76,7 @@ class Step:
     theta: Array  # (d,): from there, in mapped units
     covariance: Array
     residual: float  # expected sd of residuals
+    tail: float  # root of the variance that a wider bound showed beyond a narrower one
     rate: float  # how much of a change cut residuals show
     known: Known  # X'X per row of rows that are not shrunk
     pool: Pool  # all corrections in one
@@ -128,6 +129,7 @@ def reopened(opening: Opening, talks: Talks) -> Opening:
         usual=float(np.mean(np.diag(gram)[int(opening.intercept) :])),
         response=opening.answer.response,
         residual=step.residual,
+        tail=step.tail,
     )
     return Opening(
         question=next(talk[-1].question for talk in talks if len(talk) == latest),
@@ -166,6 +168,7 @@ def step_of(opening: Opening, talks: Talks) -> Step:
         theta=theta,
         covariance=covariance,
         residual=min(spread, left, opening.answer.residual),
+        tail=max(shape.tail, opening.answer.tail),
         rate=visits.rate,
         known=shape.known,
         pool=pool,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,7 @@ class Shape:
     gram: Array  # (d, d): X'X per row
     gram_sd: float  # of a diagonal entry
     residual: float  # sd of residuals from the last offset, as if none was cut
+    tail: float  # root of the variance that the widest bound shows beyond the narrowest, at least
     laws: tuple[Law, ...]  # of residuals at every visit
     level: float  # what rows kept of their squared length
     known: "Known"  # X'X per row of rows that are not shrunk, as it was seen
@@ -149,13 +150,15 @@ def shape_of(
     gram = lifted(level * told.gram, told.least)
     laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
-    square, noise = _square(straight, apart, rows * gram)
+    squares = [_square(*pair, rows * gram) for pair in zip(straight, apart, strict=True)]
+    square, noise = _weighed(squares, pools[-1])
     seen = _apart(square, laws[-1].shift, pools[-1].bound)
     told_of = 1 / (1 + (noise / rows / (RESIDUAL_DOUBT * residual**2)) ** 2)
     return Shape(
         gram=gram,
         gram_sd=min(level * told.sd, average.gram_sd / rows),
         residual=math.sqrt(told_of * seen + (1 - told_of) * residual**2),
+        tail=_tail(squares, pools),
         laws=laws,
         level=level,
         known=told,
@@ -251,7 +254,8 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     weights = np.array(precisions) / total
     rates = np.array([cut.rate for cut in cuts])
     rate = float(weights @ rates)
-    square, square_sd = _square(straight, apart, gram)
+    squares = [_square(*pair, gram) for pair in zip(straight, apart, strict=True)]
+    square, square_sd = _weighed(squares, pools[-1])
     last = straight[-1].shift
     own = _apart(square, last, pools[-1].bound)
     spread = float(weights @ [cut.square - cut.mean**2 for cut in cuts]) / rate
@@ -283,23 +287,39 @@ def _average(pools: Sequence[Pool]) -> Pool:
     return replace(pools[-1], gram=gram / total, gram_sd=1 / math.sqrt(total))
 
 
-def _square(
-    straight: Sequence[Straight], apart: Sequence[Array], gram: Array
-) -> tuple[float, float]:
-    """Mean square of residuals at the last offset, were none cut, and the noise's sd on the sum."""
-    sums = []
-    precisions = []
-    for each, shift in zip(straight, apart, strict=True):
-        pool = each.pool
-        rate = each.rate
-        size = float(shift @ shift)
-        along = float(shift @ (gram @ shift - 2 * pool.moment / rate))
-        sums.append(pool.rows * each.square + along)
-        noise = (pool.square_sd / rate**2) ** 2 + 4 * size * (pool.moment_sd / rate) ** 2
-        precisions.append(1 / noise)
+class Square(NamedTuple):
+    """Sum of squares of residuals at the last offset, were none cut, as one visit tells it."""
+
+    total: float
+    noise: float  # sd of its noise
+
+
+def _square(straight: Straight, apart: Array, gram: Array) -> Square:
+    pool = straight.pool
+    rate = straight.rate
+    along = float(apart @ (gram @ apart - 2 * pool.moment / rate))
+    size = float(np.linalg.norm(apart))
+    return Square(
+        total=pool.rows * straight.square + along,
+        noise=math.hypot(pool.square_sd / rate**2, 2 * size * pool.moment_sd / rate),
+    )
+
+
+def _tail(squares: Sequence[Square], pools: Sequence[Pool]) -> float:
+    """Root of what the widest bound shows beyond the narrowest, less what noise may make of it."""
+    bounds = [pool.bound for pool in pools]
+    wide = squares[int(np.argmax(bounds))]
+    narrow = squares[int(np.argmin(bounds))]
+    noise = math.hypot(wide.noise, narrow.noise)
+    return math.sqrt(max(wide.total - narrow.total - CLEARLY * noise, 0.0) / pools[-1].rows)
+
+
+def _weighed(squares: Sequence[Square], last: Pool) -> tuple[float, float]:
+    """Mean square of residuals as all visits tell it together, and the noise's sd on the sum."""
+    precisions = [1 / each.noise**2 for each in squares]
     total = math.fsum(precisions)
-    square = float(np.dot(precisions, sums)) / total / straight[-1].pool.rows
-    return max(square, (LEAST_SD * straight[-1].pool.bound) ** 2), 1 / math.sqrt(total)
+    square = float(np.dot(precisions, [each.total for each in squares])) / total / last.rows
+    return max(square, (LEAST_SD * last.bound) ** 2), 1 / math.sqrt(total)
 
 
 @dataclass(frozen=True)

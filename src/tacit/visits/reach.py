@@ -1,4 +1,4 @@
-r"""How long rows and how large residuals may be, from public quantities alone.
+r"""How long rows and how large residuals may be, from public quantities and released numbers.
 
 Let h = d/(nμ) be the noise on one of d directions over what n rows hold there, with n and μ as the
 study plans them. Bounds balance noise, which grows with them, against what they take away.
@@ -8,6 +8,15 @@ are small where noise decides, and grow as h^(−1/3) where what is cut does: no
 bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides, and none
 is longer than its public ranges let it be. Who states where all columns typically lie says that
 rows far beyond are few: more length would be noise on directions along which columns hardly differ.
+
+What n rows leave unsure does not fall with μ. Rows of length ρ√d and residuals of tσ put noise on
+a slope that is √2·ρ·t·h·√(n/d) of its sampling error (`noise_share`; 1.6 times that where a row is
+replaced by another). Noise far below the error buys nothing, while what is cut stays cut: where the
+share is below `LEAST_SHARE`, bounds grow as it falls, so that t → ∞ with μ√n, and bias goes to 0.
+Two bounds tell how long residuals' tails are: without tails both show the same sd. So where noise
+leaves room the first correction, whose offset is the least good anyway, has a wider bound. If that
+shows a variance τ² beyond the next one's, later bounds grow by √(b/a): slopes are moved by about
+b ∝ √n·τ/σ sampling errors, which fall with the bound, under noise a that grows with it.
 
 All columns share a row's length, so noise on the mean response grows with √(1 + γ²(d − 1)) where
 the others have size γ, and noise on slopes falls with γ. Let slopes explain the response's variance
@@ -34,6 +43,25 @@ MOST_STATED = 3.0
 REACH = 0.45
 REACH_POWER = -1 / 3
 REACHES = (0.4, 4.0)
+LEAST_SHARE = 0.2
+"""Noise on a slope over its sampling error, were all directions equally long, below which bounds
+grow beyond those ranges. Along directions that the map leaves short it is two to three times
+that: widths grow by 4 to 8 %."""
+ROW_GROWTH = 0.25
+RESIDUAL_GROWTH = 0.5
+"""Powers of how far below it is, by which ρ and t grow."""
+MOST_GROWN = 8.0
+"""What ρ grows to at most: noise on X'X grows with its square, and hides directions along which
+columns hardly differ."""
+PROBED_SHARE = 0.5
+"""The same, below which the first correction has a wider bound, which shows tails."""
+PROBE = 4.0
+"""How many times wider that is."""
+LEAST_PROBED = 8
+"""Visits from which on there are enough corrections for one to be spent on it."""
+TAIL = 0.05
+"""What a bound takes off a long tail moves slopes by this, in units of its sd, over the noise along
+a short direction: 0.05 of the sd, with noise 1.7 times what `noise_share` says."""
 
 
 def hidden(study: Study, share: float) -> float:
@@ -41,12 +69,55 @@ def hidden(study: Study, share: float) -> float:
     return whole_hidden(study) / math.sqrt(share)
 
 
+def noise_share(study: Study) -> float:
+    """Noise on a slope over its sampling error where rows and residuals have their usual reach."""
+    rows = sum(study.planned_rows)
+    reach = _row_reach(study) * _residual_reach(study, study.visit_count)
+    return math.sqrt(2 * rows / study.d) * reach * whole_hidden(study)
+
+
 def row_reach(study: Study) -> float:
     """ρ: how long a row may be, over the root mean square of rows."""
-    left = sum(shares_of(study.visit_count)[has_places(study) :])
-    reach = float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+    usual = _row_reach(study)
+    reach = max(usual, min(usual * math.pow(_growth(study), ROW_GROWTH), MOST_GROWN))
     stated = all(product.is_typical for product in study.products)
     return min(reach, MOST_STATED) if stated else reach
+
+
+def residual_reach(study: Study, visit: int) -> float:
+    """t: how large a residual may be at a visit, in standard deviations."""
+    probe = PROBE if visit == probed(study) else 1.0
+    return probe * _residual_reach(study, visit) * math.pow(_growth(study), RESIDUAL_GROWTH)
+
+
+def probed(study: Study) -> int:
+    """The visit whose bound is wider, the first correction; 0 where there is none."""
+    if study.visit_count < LEAST_PROBED or noise_share(study) > PROBED_SHARE:
+        return 0
+    return int(has_places(study)) + 2
+
+
+def tail_reach(study: Study, tail: float) -> float:
+    """How much further a bound reaches where a wider one showed a tail, in sds of residuals."""
+    if not probed(study):
+        return 1.0
+    moved = TAIL * math.sqrt(sum(study.planned_rows)) * tail
+    return float(np.clip(math.sqrt(moved / noise_share(study)), 1.0, PROBE))
+
+
+def _growth(study: Study) -> float:
+    """Factor of ρ and of t where noise is less than what matters."""
+    return max(1.0, LEAST_SHARE / noise_share(study))
+
+
+def _row_reach(study: Study) -> float:
+    left = sum(shares_of(study.visit_count)[has_places(study) :])
+    return float(np.clip(RADIUS * hidden(study, left) ** RADIUS_POWER, *RADII))
+
+
+def _residual_reach(study: Study, visit: int) -> float:
+    share = shares_of(study.visit_count)[visit - 1]
+    return float(np.clip(REACH * hidden(study, share) ** REACH_POWER, *REACHES))
 
 
 def slope_size(study: Study) -> float:
@@ -65,9 +136,3 @@ def longest_mapped(study: Study, matrix: NDArray[np.float64]) -> float:
         lengths = lengths + product.longest * np.linalg.norm(rows, axis=0)
         first += product.width
     return float(np.linalg.norm(lengths))
-
-
-def residual_reach(study: Study, visit: int) -> float:
-    """t: how large a residual may be at a visit, in standard deviations."""
-    share = shares_of(study.visit_count)[visit - 1]
-    return float(np.clip(REACH * hidden(study, share) ** REACH_POWER, *REACHES))

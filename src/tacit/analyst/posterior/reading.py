@@ -17,11 +17,14 @@ of very many columns, or without an intercept, they are those of normal rows. (D
 held fixed would count the noise of X'X twice; draws of σ² as well would forget that what slopes
 explain, residuals do not: their intervals cover 80 to 85 %.)
 
-Several visits publish residuals instead of responses: R² is E/(E + σ²) with E = β'Fβ and σ² of
-residuals. Slopes are read off residuals there, which the noise of X'X hardly touches, so the errors
-of β, F and σ² are taken as independent: to first order R² moves by (σ²dE − E dσ²)/(E + σ²)² with
-Var(E) = 4β'FCFβ + 2E²/W + what noise of X'X adds, C the posterior's covariance of slopes.
-Without noise this is the sampling variance above.
+Several visits publish residuals instead of responses: R² is E/(E + σ²) with σ² of residuals and
+E = β̄'Fβ̄ + tr(FC), the posterior mean of β'Fβ. C goes with the mean: X'X and the first answer are
+taken at their word. What widens intervals for a line that is not straight is no part of what slopes
+explain, and where little is told it would make E as large as it likes. Slopes are read off
+residuals, which the noise of X'X hardly touches, so the errors of β, F and σ² are taken as
+independent: to first order R² moves by (σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2E²/W +
+what noise of X'X adds, where C is the posterior's covariance of slopes, widened as it is. Without
+noise this is the sampling variance above.
 """
 
 import math
@@ -35,7 +38,9 @@ from scipy.special import ndtri
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome
 from tacit.analyst.posterior.pooled import Pooled
+from tacit.analyst.posterior.source import of_columns, prior_of_columns
 from tacit.analyst.posterior.units import Units, user_units
+from tacit.study.submodel import of_terms, term_names
 
 if TYPE_CHECKING:
     from tacit.analyst.posterior.posterior import Posterior
@@ -159,7 +164,7 @@ def _explained_by_visits(
     spread = spread_of(pooled, intercept=intercept)
     slopes = outcome.mean()
     along = spread @ slopes
-    signal = max(float(slopes @ along), 0.0)
+    signal = _signal(posterior, pooled, evidence)
     weight = _weight(pooled, intercept=intercept)
     noise = (pooled.rows * _mapped_noise(posterior, evidence, slopes)) ** 2
     of_signal = 4 * float(along @ outcome.covariance() @ along)
@@ -168,6 +173,32 @@ def _explained_by_visits(
     total = signal + residual
     sd = math.sqrt(residual**2 * of_signal + signal**2 * of_residual) / total**2
     return _within(signal / total, sd, probability)
+
+
+def _signal(posterior: "Posterior", pooled: Pooled, evidence: Evidence) -> float:
+    """E of several visits: the posterior mean of β'Fβ."""
+    spread = spread_of(pooled, intercept=posterior.model.intercept)
+    slopes = posterior.outcome.mean()
+    unsettled = float(np.sum(spread * _settled(posterior, pooled, evidence)))
+    return max(float(slopes @ spread @ slopes), 0.0) + max(unsettled, 0.0)
+
+
+def _settled(posterior: "Posterior", pooled: Pooled, evidence: Evidence) -> Array:
+    """Covariance of θ about the mean of a fit that takes X'X, and what it was told, at its word."""
+    source = posterior.source
+    kept = of_terms(posterior.study, term_names(posterior.asked), posterior.asked.response)
+    evidence = of_columns(evidence, kept.places)
+    frame = evidence.frame
+    if frame is None or source is None:  # pragma: no cover - who asks has checked
+        raise AssertionError
+    stated = prior_of_columns(source.prior, kept.places)
+    prior = frame.prior(stated, at_its_word=True)
+    gram = pooled.rows * frame.gram
+    noise = float(np.sum(evidence.moment_sd**2)) * np.eye(len(gram))
+    told = gram @ np.linalg.solve(pooled.noise_variance * gram + noise, gram)
+    covariance = np.linalg.inv(np.linalg.inv(prior.covariance) + told)
+    settled: Array = frame.map @ covariance @ frame.map.T
+    return settled
 
 
 def _mapped_noise(posterior: "Posterior", evidence: Evidence, slopes: Array) -> float:
@@ -242,10 +273,8 @@ def _response_variance(posterior: "Posterior", pooled: Pooled, evidence: Evidenc
     if evidence.frame is None:
         response = response_of(pooled, evidence)
         return None if response is None else response.variance
-    slopes = posterior.outcome.mean()
-    spread = spread_of(pooled, intercept=posterior.model.intercept)
     residual = posterior.outcome.residual_variance()
-    return max(float(slopes @ spread @ slopes), 0.0) + residual if residual > 0 else None
+    return _signal(posterior, pooled, evidence) + residual if residual > 0 else None
 
 
 def _weight(pooled: Pooled, *, intercept: bool) -> float:
