@@ -68,7 +68,7 @@ def affordable(noise: float, longest: float, power: float = POWERS[1]) -> float:
 
 def _slope(s: float, noise: float, longest: float, power: float) -> float:
     """Derivative of the cost."""
-    bias = (1 - s / longest) ** TAIL / s**power
+    bias = (1 - s / longest) ** TAIL / math.pow(s, power)
     return 2 * (NOISE_COST * noise) ** 2 * s - bias * (TAIL / (longest - s) + power / s)
 
 

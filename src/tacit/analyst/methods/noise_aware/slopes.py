@@ -38,7 +38,7 @@ from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-SHARES = {0.02: 0.02, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
+SHARES = {0.02: 0.05, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
 """Values of ρ for the mean, and how likely each is beforehand, against the others."""
 WIDE_SHARE = 1.0
 """ρ of intervals, one of these."""
