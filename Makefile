@@ -30,6 +30,8 @@ FAST := -n $(WORKERS) --dist loadgroup -m "not slow"
 test: $(READY)
 	$(MAKE) --no-print-directory --jobs=2 lint tests
 
+# Linear algebra in one thread, as the command `tacit` has it: threads of three processes would only wait for each other.
+tests: export OPENBLAS_NUM_THREADS := 1
 tests: $(READY)
 	$(BIN)/pytest $(FAST)
 

@@ -21,9 +21,9 @@ Studies of one visit, and of ten (one holder) or three, of which the truth is th
 
 Bars (--check): a kind's cell fails when its 99 % limits (Student, over runs) miss 87 to 93 %
 altogether; the likeliest models' mean probability must lie within 99 % limits, and 0.05, of how
-often they are true, and so must models given 0.7 to 0.9; a sub-model, an effect and a comparison of
-two take at most a second of processor time at d = 20 and J = 10, and selection over 2²⁰ sub-models
-a minute.
+often they are true, and so must models given 0.7 to 0.9; with 20 terms and J = 10 every fit,
+family, sub-model, effect and comparison of two takes at most a second of processor time, of one
+visit and of three, and selection over 2²⁰ sub-models a minute (question_times.py).
 
     python benchmarks/questions.py [--quick] [--check] [--runs 200] [--processes 1]
 
@@ -31,7 +31,6 @@ The full grid takes about 40 minutes of one core.
 """
 
 import math
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -41,10 +40,11 @@ from multiprocessing import get_context
 import numpy as np
 import pyarrow as pa
 from frame import Bench
+from question_times import tell_times
 from scipy import stats
 
 from tacit.analyst.collection import Collection, collect
-from tacit.analyst.comparison.compare import compare, select_terms
+from tacit.analyst.comparison.compare import select_terms
 from tacit.analyst.fit import fit
 from tacit.simulation import simulate, simulate_visits
 from tacit.study import Study
@@ -145,13 +145,13 @@ def theta_of(rng: np.random.Generator, d: int) -> Array:
     return np.concatenate([[rng.normal(0, 0.2)], slopes]) / HALF
 
 
-def released(rng: np.random.Generator, cell: Cell, theta: Array, rows: int = ROWS) -> Collection:
-    binary, x = features_of(rng, rows, cell.d)
-    y = HALF * design(binary, x) @ theta + rng.normal(0, RESIDUAL_SD, rows)
+def released(rng: np.random.Generator, cell: Cell, theta: Array) -> Collection:
+    binary, x = features_of(rng, ROWS, cell.d)
+    y = HALF * design(binary, x) @ theta + rng.normal(0, RESIDUAL_SD, ROWS)
     table = pa.table({f"x{k + 1}": x[:, k] for k in range(x.shape[1])})
     levels = pa.array(["0", "1"]).take(pa.array(binary.astype(int)))
     table = table.append_column("a", levels).append_column("y", pa.array(y))
-    size = rows // cell.holders
+    size = ROWS // cell.holders
     tables = [table.slice(j * size, size) for j in range(cell.holders)]
     if cell.visits > 1:
         planned = {"planned_rows": [size] * cell.holders, "visits": cell.visits}
@@ -301,30 +301,6 @@ def tell_probabilities(bench: Bench, tallies: dict[Cell, Tally]) -> None:
         gap, least, most = limits(list(chosen[:, 1] - chosen[:, 0]))
         close = least <= 0 <= most or abs(gap) <= CLOSE
         bench.bar(f"models given {low:g} to {high:g} are true as often as they say", met=close)
-
-
-def tell_times(bench: Bench) -> None:
-    cell = Cell(d=22, holders=10, epsilon=1.0)
-    rng = np.random.default_rng(0)
-    collection = released(rng, cell, theta_of(rng, cell.d), rows=5000)
-    table = bench.table("seconds", {"what": "<40", "seconds": ".3f"})
-
-    def timed(what: str, most: float, work: object) -> object:
-        begun = time.process_time()
-        result = work()  # type: ignore[operator]
-        seconds = time.process_time() - begun
-        table.row(what, seconds)
-        bench.bar(f"{what} takes at most {most:g} s", met=seconds <= most)
-        return result
-
-    posterior = fit(collection, only=[f"x{k}" for k in range(1, 20)] + ["a"])
-    timed("a sub-model, d = 20, J = 10", 1.0, lambda: posterior.submodel(without="x2"))
-    timed("an effect", 1.0, lambda: posterior.effects("x1 * 1", "mean"))
-    timed("a summary", 1.0, posterior.summary)
-    small = posterior.submodel(without="x2")
-    timed("two models compared", 1.0, lambda: compare(posterior, small))
-    chosen = timed("all sub-models of 20 terms", 60.0, lambda: select_terms(posterior))
-    bench.say(f"{chosen.weighed:,} sub-models")  # type: ignore[attr-defined]
 
 
 def main() -> None:

@@ -5,9 +5,11 @@ Covers `tacit.study.toml`.
 
 import tomllib
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tacit.errors import StudyError
 from tacit.study import Study
 from tacit.study.toml import study_toml
 
@@ -51,3 +53,10 @@ def test_a_file_of_a_study_without_features_or_typical_reads_back():
     assert Study.from_toml(study_toml(study)) == study.resolved()
     assert "None" not in study_toml(study)
     assert "scales_share" not in tomllib.loads(study_toml(study))
+
+
+def test_every_field_of_a_study_is_named_where_one_is_unknown():
+    with pytest.raises(StudyError) as refused:
+        Study.from_document({"formula": "days ~ age"})
+    named = str(refused.value).partition("those are ")[2].split(", ")
+    assert sorted(named) == sorted(Study.model_fields)

@@ -210,6 +210,11 @@ def test_the_average_is_a_posterior_like_any_other(posterior, tmp_path, monkeypa
     assert "Averaged over 16 models" in str(back.summary())
     assert "the draws are independent" in str(back.summary())
     assert "R-hat" not in str(back.summary())
+    assert back.privacy_share("scaled") == pytest.approx(posterior.privacy_share("scaled"))
+    back.report(tmp_path / "average.html")
+    page = (tmp_path / "average.html").read_text(encoding="utf-8")
+    assert "Averaged over 16 models" in page
+    assert "the chains that sampled it" not in page
 
 
 @pytest.mark.slow

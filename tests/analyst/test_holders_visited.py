@@ -1,6 +1,6 @@
 """Several visits to several holders who differ, or of whom one is far from all others.
 
-Covers `tacit.analyst.visited`.
+Covers `tacit.analyst.visited` and `tacit.analyst.scatter`.
 """
 
 import numpy as np

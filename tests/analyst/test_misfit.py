@@ -177,21 +177,39 @@ def test_a_misfit_is_a_covariance_in_proportion_to_the_residuals(asked, intercep
     np.testing.assert_allclose(doubled, 4 * misfit, rtol=1e-9)
 
 
-def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked):
-    """At a bound of one sd all of the raise is there; at two a twenty-seventh of it."""
+@pytest.mark.parametrize(("count", "most"), [(500, 5.0), (10_000, 0.5)])
+def test_cut_residuals_leave_the_intercept_in_doubt_and_count_rows_anew(asked, count, most):
+    """At a bound of one sd all of the raise is there; at two a twenty-seventh of it.
+
+    It falls from 1,000 rows on, of which r'r tells whether they have tails.
+    """
     agreed = study([EVEN, LONG])
     places, question, told, _ = asked(agreed, rows(np.random.default_rng(2)))
+    told = replace(told, rows=count)
     cut, less, whole = (
         misfit_of(agreed, places, question.model_copy(update={"bound": bound}), told)
         for bound in (told.residual, 2 * told.residual, 100 * told.residual)
     )
     error = told.map @ np.linalg.inv(told.gram) @ told.map.T * told.residual**2 / told.rows
     for misfit, bound, raised in ((cut, 1.0, 1.0), (less, 2.0, (taken(2.0) / 0.06) ** 2)):
-        added = 5.0 * raised * error
-        added[0, 0] += 0.2**2 * told.residual**2 * taken(bound)
+        added = most * raised * error
+        added[0, 0] += 0.1**2 * told.residual**2 * taken(bound)
         np.testing.assert_allclose(
             told.map @ (misfit - whole) @ told.map.T, added, rtol=0.01, atol=1e-9
         )
+
+
+def test_what_a_tail_loses_to_the_bound_may_move_every_coefficient(asked):
+    """By 0.7 of it, over σ and the error from one row, and however many rows there are."""
+    agreed = study([EVEN, LONG])
+    places, question, told, _ = asked(agreed, rows(np.random.default_rng(2)))
+    for count in (told.rows, 100 * told.rows):
+        tailed, normal = (
+            misfit_of(agreed, places, question, replace(told, rows=count, excess=excess))
+            for excess in (0.04, 0.0)
+        )
+        error = np.linalg.inv(told.gram) * told.residual**2
+        np.testing.assert_allclose(tailed - normal, (0.7 * 0.2) ** 2 * error, rtol=0.01, atol=1e-9)
 
 
 def test_uneven_residuals_raise_the_error_of_rows_by_a_seventh(asked):

@@ -7,7 +7,8 @@ between the two belongs to rows that count for less. On public tables a slope is
 `LOST`·ℓσ, in units of its error from one row, and by more where few rows lie far out. The product
 of a number and levels lies far out only where the number does, and has its ℓ. Where a typical
 interval is stated, rows far beyond are said to be few, and the line is that of the others: nothing
-is added for them. A bound takes a long tail off residuals, and thereby moves the intercept.
+is added for them. A bound takes a long tail off residuals, and the more it takes the further the
+line may move: how much more it takes than off normal residuals the releases tell (`tails.py`).
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
@@ -36,13 +37,19 @@ LOST = 0.2
 LOST_BEYOND = 0.2
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
-CUT = 0.2
-"""How far the intercept is off, over the root mean square of what is cut off residuals."""
+CUT = 0.1
+"""How far the intercept is off, over the root mean square of what is cut off normal residuals: by
+their skewness, which nothing tells."""
+TAILED = 0.7
+"""How far a coefficient is off, over σ and its error from one row, times what a bound takes off
+residuals beyond what it would off normal ones, over their variance."""
 RECOUNTED = 5.0
 FEW = 0.06
-"""By how much rows that count by what is left of their residuals raise it where much is cut off;
-and the mean square of what is cut off below which that falls with its square. Two ways to count the
-same rows differ by chance, as rows' own error does."""
+FEW_ROWS = 1000
+"""By how much rows that count by what is left of their residuals raise the variance of rows' own
+error where much is cut off; the mean square of what is cut off below which that falls with its
+square; and the number of rows above which it falls, since more of them tell whether there are
+tails."""
 UNEQUAL = 0.15
 """By how much residuals that spread unevenly raise the variance of rows' own error."""
 NEAR = 0.2
@@ -66,10 +73,13 @@ class Told:
     gram: Array  # (d, d): X'X per row, weighed against what is usual
     rows: float
     residual: float  # σ
+    excess: float  # mean square of what the bound takes off beyond normal residuals
     reach: float  # squared radius over the usual squared length of rows
 
     @classmethod
-    def of(cls, question: Question, shape: Shape, seen: Shown, rows: float) -> Self:
+    def of(
+        cls, question: Question, shape: Shape, seen: Shown, *, rows: float, excess: float
+    ) -> Self:
         """What corrections up to a question tell, of so many rows."""
         usual = float(np.trace(shape.gram)) / shape.level
         return cls(
@@ -79,6 +89,7 @@ class Told:
             gram=shape.gram,
             rows=rows,
             residual=shape.residual,
+            excess=excess,
             reach=question.radius**2 / usual,
         )
 
@@ -108,7 +119,8 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
         moved = errors[place]  # what least squares makes of an error in X'r of the column
         covariance += square * variance * np.outer(moved, moved) / moved[place]
     cut = min(1.0, taken(question.bound / told.residual) / FEW)
-    uneven = (UNEQUAL + RECOUNTED * cut**2) * variance / told.rows * inner
+    anew = RECOUNTED * cut**2 * min(1.0, FEW_ROWS / told.rows)
+    uneven = ((UNEQUAL + anew) / told.rows + TAILED**2 * told.excess) * variance * inner
     misfit: Array = inverse @ covariance @ inverse.T + uneven
     return misfit
 

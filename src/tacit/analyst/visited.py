@@ -21,8 +21,10 @@ from tacit.analyst.posterior.laws import Draws, Outcome, Student
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
+from tacit.analyst.scatter import scatter_of
 from tacit.analyst.shown import Shown, seen_of, shown_of, sure_of
 from tacit.analyst.streams import Batches
+from tacit.analyst.tails import excess_of, line_of, readings_of
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
@@ -36,10 +38,6 @@ Array = NDArray[np.float64]
 
 LEAST_NOISE = 1e-3
 """Smallest share of a first answer's variance that is taken for noise."""
-FEWEST = 3
-"""Holders from which their scatter is looked at."""
-SCATTER = 4.0
-"""Standard deviations of a variance from which holders' first answers differ by more than noise."""
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
 of slopes, and intervals are to hold where that is wrong."""
@@ -271,7 +269,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
     first = first_opening(study, given)
-    scatter = _scatter(first, [release.answers[0] for release in given])
+    scatter = scatter_of(first, [release.answers[0] for release in given])
     across = inverse @ first.map
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
@@ -304,9 +302,12 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     shown = shown_of(known, seen, shape.level)
     frame = replace(frame, shown=rate * shown.gram, shown_sd=rate * shown.sd)
     places = [each.visit.places for each in given if each.visit and each.visit.places]
-    told = Told.of(last, shape, seen, rows=float(rows.sum()))
     lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
-    frame = replace(frame, misfit=misfit_of(study, places, last, told), unexpected=lacking)
+    frame = replace(frame, unexpected=lacking)
+    line = line_of(frame, opening, talks)
+    excess = excess_of(readings_of([release.answers for release in given], line))
+    told = Told.of(last, shape, seen, rows=float(rows.sum()), excess=excess)
+    frame = replace(frame, misfit=misfit_of(study, places, last, told))
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
@@ -346,31 +347,6 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
         values, vectors = np.linalg.eigh(careful - step.covariance)
         lacking = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(across @ lacking @ across.T)
-
-
-def _scatter(opening: Opening, answers: Sequence[Answer]) -> Array:
-    """Variance of the first answer by what holders differ in, along its axes.
-
-    The first answer is that of all holders' rows together: where one lies elsewhere it is no
-    narrow prior of what holders have in common. Scatter that noise and few rows explain counts for
-    nothing.
-    """
-    pools = [Pool.of(answer) for answer in answers]
-    none = np.zeros((len(opening.theta), len(opening.theta)))
-    if len(pools) < FEWEST:
-        return none
-    rows = np.array([pool.rows for pool in pools])
-    theta = opening.answer.theta
-    slopes = np.array([pool.moment - pool.gram @ theta for pool in pools])
-    apart = slopes / rows[:, None] @ opening.stretch.map
-    lengths = np.sum(opening.stretch.map**2, axis=0)
-    gram_noise = lengths * (theta @ theta) + (theta @ opening.stretch.map) ** 2  # of X'Xθ
-    noise = [lengths * pool.moment_sd**2 + gram_noise * pool.gram_sd**2 / 2 for pool in pools]
-    sampling = opening.answer.residual**2 * np.diag(opening.stretch.known.gram) * np.mean(1 / rows)
-    ratio = np.var(apart, axis=0, ddof=1) / (np.mean(noise / rows[:, None] ** 2, axis=0) + sampling)
-    clear = ratio > 1 + SCATTER * np.sqrt(2 / (len(pools) - 1))
-    scatter: Array = np.diag(np.where(clear, np.var(apart, axis=0, ddof=1) / len(pools), 0.0))
-    return scatter
 
 
 def _errors(pools: Sequence[Pool]) -> tuple[float, float]:

@@ -107,6 +107,6 @@ def _meant(path: Sequence[int | str]) -> str:
 TOP = (
     *("name", "relation", "epsilon", "delta", "intercept", "missing", "response", "features"),
     *("terms", "release", "planned_rows", "holders", "person", "missing_person", "weight"),
-    *("stage_one", "secure_sum", "visits"),
+    *("responses", "stage_one", "scales_share", "secure_sum", "visits"),
 )
 """Fields of a study itself."""

@@ -18,7 +18,8 @@ from tacit.analyst.comparison.averaging import averaged
 from tacit.analyst.comparison.likelihood import Likelihood, likelihoods
 from tacit.analyst.comparison.models import Models, all_models, named_models
 from tacit.analyst.posterior.frames import frame_class
-from tacit.analyst.posterior.laws import Mixture
+from tacit.analyst.posterior.laws import Draws, Mixture
+from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.source import Source, of_columns, prior_of_columns
 from tacit.analyst.posterior.text_table import text_table
@@ -217,14 +218,29 @@ def _average(
     unshrunk = outcome.unshrunk if isinstance(outcome, Mixture) else 1.0
     count = len(models.codes)
     within = term_names(models.study) != term_names(posterior.study)
+    draws = averaged(models, told, joint, unshrunk).draws
+    same = posterior.model.columns == models.study.columns
     return replace(
         posterior,
-        outcome=averaged(models, told, joint, unshrunk).draws,
+        outcome=draws,
         method="noise-aware",
         caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there.",
         question=models.study if within or posterior.study.responses else None,
-        pooled=posterior.pooled if posterior.model.columns == models.study.columns else None,
+        pooled=_pooled(posterior, draws) if same else None,
     )
+
+
+def _pooled(posterior: Posterior, draws: Draws) -> Pooled | None:
+    """What is said of all rows, of an average over models.
+
+    Of each coefficient's variance sampling has the share that it has in the whole model's.
+    """
+    pooled = posterior.pooled
+    if pooled is None:
+        return None
+    whole = np.diag(posterior.outcome.covariance())
+    scale = np.sqrt(np.diag(draws.covariance()) / np.maximum(whole, 1e-300))
+    return replace(pooled, sampling=scale[:, None] * pooled.sampling * scale)
 
 
 def _answer(models: Models, probability: Array) -> str:

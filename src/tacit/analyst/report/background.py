@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 from tacit.analyst.posterior.density import densities
 from tacit.analyst.posterior.estimand import left_out
-from tacit.analyst.posterior.laws import Draws
 from tacit.analyst.report import charts
 from tacit.analyst.report.subject import Subject
 from tacit.analyst.report.words import applied, terms_in_words
@@ -186,7 +185,6 @@ def _visits(study: Study) -> str:
 
 def trust(subject: Subject) -> Html:
     """Diagnostics, the verdict, and what is assumed."""
-    outcome = subject.posterior.outcome
     verdict = html(
         '<p class="$style" role="note">$verdict $caveat</p>',
         style="verdict" if subject.sound else "warning",
@@ -194,7 +192,7 @@ def trust(subject: Subject) -> Html:
         caveat=subject.summary.caveat,
     )
     parts = [verdict]
-    if isinstance(outcome, Draws):
+    if subject.has_chains:
         parts.append(_mixing(subject))
     parts += [
         _panels(subject),
@@ -251,7 +249,7 @@ def _panels(subject: Subject) -> Html:
     curves = densities(posterior)
     if not curves:
         return Html("")
-    chains = posterior.draws() if isinstance(posterior.outcome, Draws) else None
+    chains = posterior.draws() if subject.has_chains else None
     shown = []
     for k, (row, curve) in enumerate(zip(subject.summary.rows, curves, strict=True)):
         estimate = charts.Estimate(

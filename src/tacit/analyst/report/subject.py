@@ -73,6 +73,11 @@ class Subject:
         return self.summary.verdict in {Verdict.CONVERGED, Verdict.COMPUTED, Verdict.DRAWN}
 
     @property
+    def has_chains(self) -> bool:
+        """Whether chains were run, whose mixing is shown; averaged models are drawn without."""
+        return any(row.rhat is not None for row in self.summary.rows)
+
+    @property
     def response(self) -> str:
         """What is modelled: the response, or its function."""
         return self.posterior.model.response.shown
