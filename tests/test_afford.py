@@ -12,7 +12,7 @@ import pytest
 from tacit.holder.statistics import statistics_of
 from tacit.rows.table import table_of
 from tacit.study import Study
-from tacit.study.afford import NOISE_COST, TAIL, affordable
+from tacit.study.afford import NOISE_COST, POWERS, TAIL, affordable, tail_power
 from tacit.study.form import LARGEST_ENTRY, MOST_ENTRY
 
 
@@ -30,10 +30,11 @@ def study_of(
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-2, 0.1, 10.0])
 @pytest.mark.parametrize("longest", [1.5, 4.0, 100.0])
-def test_the_square_is_where_noise_and_bias_together_are_least(noise, longest):
+@pytest.mark.parametrize("power", [0.25, 2.0])
+def test_the_square_is_where_noise_and_bias_together_are_least(noise, longest, power):
     s = np.linspace(1, longest, 200_001)
-    cost = (NOISE_COST * noise * s) ** 2 + (1 - s / longest) ** TAIL / s**2
-    chosen = affordable(noise, longest)
+    cost = (NOISE_COST * noise * s) ** 2 + (1 - s / longest) ** TAIL / s**power
+    chosen = affordable(noise, longest, power)
     assert chosen == pytest.approx(
         float(s[np.argmin(cost)]), rel=0.11
     )  # or, from 0.95 of it, the longest
@@ -57,6 +58,17 @@ def test_the_radius_grows_with_rows_and_budget_and_never_passes_the_longest_row(
         assert radii[0] < radii[-1]
     assert by_rows[0] == study_of(reach=5.0).usual_row
     assert by_rows[-1] == study_of(reach=5.0).longest_row
+
+
+def test_ranges_far_beyond_what_is_typical_promise_long_tails():
+    """The longest of N rows is N^(1/a) usual ones, and bias falls like s^(2 − a)."""
+    assert tail_power(10**6, 1000.0) == 2.0  # a = 4: Λ = √N
+    assert tail_power(10**6, 10**4) == pytest.approx(1.0)  # a = 3
+    assert tail_power(100, 1e9) == POWERS[0]
+    assert tail_power(100, 1.0) == 2.0
+    radii = [study_of(reach=r, planned_rows=[10**5]).row_radius for r in (5.0, 25.0, 100.0)]
+    assert all(before <= after for before, after in pairwise(radii))
+    assert radii[-1] > 1.2 * radii[1]
 
 
 def test_noise_of_holders_adds_up_in_squares_and_a_secure_sum_has_one_noise():
