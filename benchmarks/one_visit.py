@@ -5,7 +5,7 @@ the data, rows planned, drawn from the table as population. Each release is fitt
 
 - as it is;
 - X'X known: without its noise, which nobody could publish at that budget;
-- slopes 4: with ρ = 4, four times what intervals of the default rest on, for all axes;
+- slopes 4: with ρ = 4, the largest share that the default prior lets slopes explain, for all axes;
 - slopes 100: with ρ = 100, a prior that hardly shrinks anything;
 - both: X'X known, and ρ = 4.
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.gram import total_of
-from tacit.analyst.methods.noise_aware.slopes import WIDE_SHARE, slopes_of
+from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.posterior.laws import Mixture, Outcome
 from tacit.analyst.prior import Prior
 
@@ -86,7 +86,7 @@ def _untold(evidence: Evidence, prior: Prior, outcome: Outcome) -> NDArray[np.bo
     """Coefficients whose posterior is about as wide as the prior, which shrinks only slopes."""
     if not isinstance(outcome, Mixture) or not prior.by_spread:
         return np.zeros(evidence.d, dtype=bool)
-    expected = np.diag(slopes_of(evidence, total_of(evidence), prior).covariance(WIDE_SHARE))
+    expected = np.diag(slopes_of(evidence, total_of(evidence), prior).covariance(1.0))
     untold: NDArray[np.bool_] = np.diag(outcome.covariance()) > UNTOLD**2 * expected
     return untold
 

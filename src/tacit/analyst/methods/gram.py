@@ -282,21 +282,16 @@ def _variance(evidence: Evidence) -> Array:
 
 
 def _shrink(values: Array, sd: float) -> tuple[Array, Array]:
-    """Eigenvalues with the noise's pull taken back (N2), and its derivative for every pair (N3).
-
-    The derivative leaves out what the two of a pair do to each other: shrunk values that meet, or
-    change places, tell that noise may have turned the two axes, not that their block is known.
-    """
+    """Eigenvalues with the noise's pull taken back (N2), and its derivative for every pair (N3)."""
     gap = values[:, None] - values[None, :]
-    pull = sd**2 * gap / (gap**2 + sd**2 / 2)
-    free = values - pull.sum(axis=1)
-    moved = free[:, None] - free[None, :] + 2 * pull
-    derivative = np.divide(moved, gap, out=np.ones_like(gap), where=np.abs(gap) > 1e-12 * sd)
+    shrunk = np.maximum(values - sd**2 * np.sum(gap / (gap**2 + sd**2 / 2), axis=1), 0.0)
+    moved = shrunk[:, None] - shrunk[None, :]
+    derivative = np.divide(moved, gap, out=np.zeros_like(gap), where=np.abs(gap) > 1e-12 * sd)
     near = np.eye(len(values), k=1) + np.eye(len(values), k=-1)
+    slope = (shrunk > 0).astype(float)
     if len(values) > 1:
         slope = (derivative * near).sum(axis=1) / near.sum(axis=1)
-        np.fill_diagonal(derivative, slope)
-    return np.maximum(free, 0.0), np.clip(derivative, 0.0, 1.0)
+    return shrunk, np.clip(derivative + np.diag(slope), 0.0, 1.0)
 
 
 def _heterogeneity(common: Common, evidence: Evidence) -> float:

@@ -272,21 +272,16 @@ class Mixture:
 
         Itself where the other set other holders aside: its mean is then that of other rows.
         """
-        if self.differing is not None and (
-            other.differing is None or other.differing.outlying != self.differing.outlying
-        ):
+        moved = other.mean() - self.mean()
+        if self.differing is None:
+            return replace(self, locations=self.locations + moved)
+        if other.differing is None or other.differing.outlying != self.differing.outlying:
             return self
-        return self.moved(other.mean() - self.mean())
-
-    def moved(self, by: Array) -> "Mixture":
-        """The same law elsewhere, and holders' own but for those aside."""
-        differing = self.differing
-        if differing is not None:
-            inner = np.ones(len(differing.locations))
-            inner[list(differing.outlying)] = 0.0
-            own = differing.locations + np.multiply.outer(inner, by)
-            differing = replace(differing, locations=own)
-        return replace(self, locations=self.locations + by, differing=differing)
+        inner = np.ones(len(self.differing.locations))
+        inner[list(self.differing.outlying)] = 0.0
+        own = self.differing.locations + np.multiply.outer(inner, moved)
+        differing = replace(self.differing, locations=own)
+        return replace(self, locations=self.locations + moved, differing=differing)
 
     def residual_sd(self) -> float:
         """Posterior mean of σ."""

@@ -18,7 +18,7 @@ from tacit.analyst.families.links import FamilyName
 from tacit.analyst.methods.gram import total_of
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.methods.noise_aware import fit
-from tacit.analyst.methods.noise_aware.slopes import WIDE_SHARE, slopes_of
+from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.posterior.pooled import precisions, spread_along
 from tacit.analyst.posterior.posterior import AnyUnits, Posterior
 from tacit.analyst.prior import Prior
@@ -26,6 +26,9 @@ from tacit.privacy.mechanism import Noise
 from tacit.study import Study
 
 Array = NDArray[np.float64]
+
+EXPECTED_SHARE = 2.0
+"""ρ of the default prior (noise_aware/slopes.py) at which intervals are forecast."""
 
 
 def expected(
@@ -72,7 +75,7 @@ def _prior(exact: Evidence) -> Prior:
     intervals.
     """
     weak = Prior.weak(exact.d)
-    covariance = slopes_of(exact, total_of(exact), weak).covariance(WIDE_SHARE)
+    covariance = slopes_of(exact, total_of(exact), weak).covariance(EXPECTED_SHARE)
     return replace(weak, covariance=covariance, by_spread=False)
 
 

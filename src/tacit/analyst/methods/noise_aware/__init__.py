@@ -9,9 +9,7 @@ Given three things the coefficients are Gaussian (`model.py`):
   Holders that differ (other instruments, other patients) would otherwise be weighted by noise
   alone, and the more exact the releases, the more one odd holder would pull.
 - ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It
-  keeps a fit from chasing noise when the releases hold little: the mean is that of all ρ. How far
-  around it the coefficients may be is told by one ρ, which is wide enough for slopes that nothing
-  is learnt of.
+  keeps a fit from chasing noise when the releases hold little.
 
 The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are
 exact.
@@ -21,7 +19,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +58,9 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     if evidence.holders >= FEWEST and settings.spread is None:
         return _differing(evidence, prior, settings)
     facts, spread = _alike_facts(evidence, prior, settings)
-    wide = _wide(facts, _places(facts, spread, evidence, prior, settings))
-    nodes = [node for node, _ in wide.begun]
-    mixture = _mixture(nodes, facts.grams.basis, _unshrunk(evidence, facts)).moved(wide.moved)
+    nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
+    unshrunk = _unshrunk(evidence, facts)
+    mixture = _mixture(nodes, facts.grams.basis, unshrunk)
     words = warning(mixture, mixture.covariance(), facts, evidence.frame)
     if evidence.holders == FEWEST - 1 and settings.spread is None:
         words = " ".join(filter(None, [words, TWO_HOLDERS]))
@@ -77,44 +74,21 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     pilot = kept.pilot
     inner = some.only(kept.holders) if kept.aside else some
     begun = _places(pilot.facts, pilot.spread, inner, prior, settings, start=pilot.start)
-    wide = _wide(pilot.facts, begun)
-    places = [place for _, place in wide.begun]
+    places = [place for _, place in begun]
     net = net_of(pilot, places)
     mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
     alike, within = _alike(pilot, best)
     mixture = replace(
         mixture,
-        warning=warning(mixture.moved(wide.moved), alike, pilot.facts, inner.frame),
+        warning=warning(mixture, alike, pilot.facts, inner.frame),
         differing=_differences(net, pilot, within),
     )
     aside = kept.aside
     if some is not evidence:
         mixture, aside = _of_all(mixture, evidence, prior, _shared(mixture, best, pilot, inner))
     alone = {j: fit(evidence.only([j]), prior, settings) for j in aside}
-    return mixture.moved(wide.moved).with_aside(alone)
-
-
-class _Wide(NamedTuple):
-    """The part of a net that intervals rest on."""
-
-    begun: list[tuple[Node, Place]]
-    moved: Array  # (d,): how far the mean of the whole net lies from its own
-
-
-def _wide(facts: Facts, begun: list[tuple[Node, Place]]) -> _Wide:
-    """The nodes at the ρ of intervals, at the τ that the net has."""
-    kept = [pair for pair in begun if facts.slopes.is_wide(pair[1].share)]
-    moved = _mean(begun) - _mean(kept)
-    return _Wide(begun=kept, moved=facts.grams.basis @ moved)
-
-
-def _mean(begun: list[tuple[Node, Place]]) -> Array:
-    """Mean of a net, in the eigenbasis."""
-    logs = np.array([node.log_weight for node, _ in begun])
-    weights = np.exp(logs - logs.max())
-    mean: Array = weights @ np.array([node.location for node, _ in begun]) / weights.sum()
-    return mean
+    return mixture.with_aside(alone)
 
 
 def _shared(mixture: Mixture, best: Place, pilot: Pilot, evidence: Evidence) -> Shared:

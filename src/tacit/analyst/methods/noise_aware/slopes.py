@@ -14,15 +14,10 @@ learnt from the axes where features vary much, and is then far too small for con
 near-collinear columns: their intervals were narrow, and wrong.
 
 Where noise hides λ_k it is taken to lie anywhere between 0 and f, the standard deviation of the
-noise in F: λ_k = f/2 stands for it in the prior and in what slopes may explain.
-
-The mean and the intervals take different ρ. For the mean it is one of `SHARES`, by marginal
-likelihood: about nothing, which is unlikely beforehand and keeps a fit from chasing noise, or v and
-more. But what is learnt of ρ is learnt along axes that releases tell of, and says nothing of the
-others. So intervals rest on ρ = `WIDE_SHARE` alone: along axes that releases tell of, that shrinks
-next to nothing; along the others they are the prior's, and are never narrowed because little is
-seen elsewhere. (With 2 in its place they hold the slopes of collinear tables more often, and are
-too wide on most others: `benchmarks/one_visit.py`.)
+noise in F: λ_k = f/2 stands for it in the prior and in what slopes may explain. ρ is one of
+`SHARES`, by marginal likelihood: about nothing, which is unlikely beforehand, or v and more. Along
+axes that releases tell of, the larger values shrink nothing; along the others intervals are the
+prior's, and are wide enough to hold what least squares would find.
 """
 
 import math
@@ -38,10 +33,8 @@ from tacit.analyst.prior import Prior
 
 Array = NDArray[np.float64]
 
-SHARES = {0.02: 0.05, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
-"""Values of ρ for the mean, and how likely each is beforehand, against the others."""
-WIDE_SHARE = 1.0
-"""ρ of intervals, one of these."""
+SHARES = {0.02: 0.1, 1.0: 1.0, 2.0: 1.0, 4.0: 1.0}
+"""Values of ρ and how likely each is beforehand, against the others."""
 MOST_HIDDEN = 0.1
 """Largest f: how well features fill their (typical) ranges at best, when nothing is known."""
 LEAST_VARIANCE = 1e-6
@@ -71,11 +64,6 @@ class Slopes:
         if not self.prior.by_spread:
             return dict.fromkeys(self.prior.widths, 1.0)
         return dict.fromkeys(self.prior.shares, 1.0) or self.by_spread
-
-    def is_wide(self, share: float) -> bool:
-        """Whether intervals rest on this ρ; of a prior that somebody states they do on each."""
-        is_default = self.prior.by_spread and not self.prior.shares
-        return share == WIDE_SHARE or not is_default
 
     def covariance(self, share: float) -> Array:
         """Prior covariance of θ at one ρ."""
