@@ -14,6 +14,7 @@ from tacit.analyst import visited
 from tacit.analyst.collection import collect
 from tacit.analyst.misfit import (
     LOST,
+    LOST_BEYOND,
     Column,
     Told,
     columns_of,
@@ -164,7 +165,7 @@ def test_a_range_that_reaches_far_beyond_the_radius_leaves_more_in_doubt(asked):
     far, _ = columns_of(agreed, places, short, replace(told, reach=100.0))
     assert far.usual == pytest.approx(0.3 * 0.9**2, rel=0.02)
     assert near.off == pytest.approx(LOST, abs=0.1)
-    assert far.off == pytest.approx(LOST + 0.2 * 0.9, rel=0.02)
+    assert far.off == pytest.approx(LOST + LOST_BEYOND * 0.9, rel=0.02)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

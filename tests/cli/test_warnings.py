@@ -136,7 +136,7 @@ def test_holders_that_differ_are_not_told_to_raise_epsilon(tmp_path):
 
 
 def test_a_residual_variance_that_is_told_well_enough_is_not_called_vague(tmp_path):
-    """Intervals for a new response hold there; at a tenth of the rows they are rough."""
+    """Intervals for a new response hold there; of few rows and at half of ε they are rough."""
     assert "residual variance" not in tell(tmp_path, study_of(), table(20_000, 9)).caveat
     told = tell(tmp_path, study_of(epsilon=0.5), table(700, 9))
     assert_said(told, "The releases say little of the residual variance")

@@ -33,8 +33,8 @@ from tacit.visits.pool import Shape
 
 Array = NDArray[np.float64]
 
-LOST = 0.2
-LOST_BEYOND = 0.2
+LOST = 0.17
+LOST_BEYOND = 0.1
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
 CUT = 0.1

@@ -40,6 +40,10 @@ OTHER_MAP = 0.03
 SAME_MAP = 0.003
 """Relative sd of r'r about what a law of residuals makes it: in the first answer, whose rows are
 shrunk otherwise than the last one's, and in corrections."""
+CUT_SHORT = 0.3
+"""The same of a first answer whose residuals are all cut; it goes with the square of the share of
+B² that r'r is. What is left below a bound in the middle of residuals is where they lie, such as the
+few levels of a response, and not their tail."""
 BENT = 0.05
 """Relative sd of what a residual from another line adds to r'r: it is no normal one."""
 STEPS = 12
@@ -112,10 +116,16 @@ def readings_of(talks: Sequence[Sequence[Answer]], line: Line) -> list[Reading]:
                 noise=pool.square_sd / pool.rows,
                 apart=float(apart @ gram @ apart) + own,
                 apart_sd=math.sqrt(noise),
-                doubt=SAME_MAP if k else OTHER_MAP,
+                doubt=SAME_MAP if k else _doubt(pool),
             )
         )
     return readings
+
+
+def _doubt(first: Pool) -> float:
+    """Relative sd of r'r of the first answer about what a law of residuals makes it."""
+    share = first.square / (first.rows * first.bound**2)
+    return OTHER_MAP + CUT_SHORT * min(max(share, 0.0), 1.0) ** 2
 
 
 class _Left(NamedTuple):
