@@ -12,18 +12,15 @@ from tacit.demo.hospitals import STUDY
 from tacit.study import Study
 from tacit.study.visits import visit_mechanism
 
+STAYS = (
+    *("--response", "days:0..30"),
+    *("--columns", "age:18..100"),
+    *("--columns", "sex:female|male"),
+)
+
 
 def test_study_new_writes_a_study_that_holds(tacit, house):
-    options = (
-        "--response",
-        "days:0..30",
-        "--columns",
-        "age:18..100",
-        "--columns",
-        "sex:female|male",
-        "--columns",
-        "x:-1e-3..-.5e-3",
-    )
+    options = (*STAYS, "--columns", "x:-1e-3..-.5e-3")
     code, out, err = tacit(
         "study",
         "new",
@@ -60,17 +57,7 @@ def test_study_new_writes_a_study_that_holds(tacit, house):
     ],
 )
 def test_study_new_takes_a_formula(tacit, house, formula, columns, intercept):
-    options = (
-        "--response",
-        "days:0..30",
-        "--columns",
-        "age:18..100",
-        "--columns",
-        "sex:female|male",
-        "--formula",
-        formula,
-    )
-    assert tacit("study", "new", *options, "--out", "new.toml")[0] == 0
+    assert tacit("study", "new", *STAYS, "--formula", formula, "--out", "new.toml")[0] == 0
     study = Study.load(house / "new.toml")
     assert (study.columns, study.intercept) == (columns, intercept)
     described = {"days": (0, 30), "age": (18, 100), "sex": ["female", "male"]}
