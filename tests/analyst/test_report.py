@@ -313,6 +313,15 @@ def test_every_kind_of_study_gets_a_page(fields):
     assert "Who contributed" in found
 
 
+def test_an_interval_that_ends_at_zero_shows_no_clear_difference():
+    """Of an average over models a coefficient is zero in all that leave it out."""
+    theta = np.random.default_rng(0).normal(THETA, 0.01, (2, 100, 3))
+    theta[:, ::2, 1] = 0.0
+    outcome = Draws(theta, np.full((2, 100), 0.05), {})
+    found = Page(report(Posterior(study_of(), "m", outcome, ()))).text
+    assert "No clear difference in days goes with age" in found
+
+
 def test_what_is_not_clear_is_told_once():
     """Of twelve features only the first goes with the response."""
     study = study_of(features=[{"name": f"x{k}", "range": [0, 1]} for k in range(12)])
