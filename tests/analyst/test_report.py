@@ -115,6 +115,20 @@ def test_it_says_what_visits_asked(visits, words):
     assert words in Page(report(fitted(study, holders=("north",)))).text
 
 
+@pytest.mark.parametrize(
+    ("planned", "words"),
+    [
+        ([4000], "noisy sums, once. No row"),
+        ([4000, 4000], "noisy sums at each of 4 visits. No row"),
+    ],
+    ids=["alone", "among several"],
+)
+def test_it_says_how_often_a_holder_published(planned, words):
+    study = study_of(planned_rows=planned, visits=4)
+    text = Page(report(fitted(study, holders=("north",)))).text
+    assert "One holder published a small file of " + words in text
+
+
 def test_it_needs_nothing_from_outside(page):
     for tag, attributes in page.elements:
         assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base"}

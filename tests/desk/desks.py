@@ -1,6 +1,8 @@
 """A desk that runs, and a visitor who speaks HTTP to it by hand."""
 
 import http.client
+import json
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -10,13 +12,17 @@ from urllib.parse import quote, urlencode, urlsplit
 import numpy as np
 import pyarrow.csv
 
-from tacit.demo.hospitals import patients
+from tacit.demo.hospitals import STUDY, patients
 from tacit.desk import uploads
 from tacit.desk.serve import serve
 from tacit.desk.setting import Setting
 from tacit.holder.ledger import Ledger
+from tacit.study import Study
 
 TIMEOUT_S = 120
+AGREED = Study.from_toml(STUDY)
+DIGITS = AGREED.hash.removeprefix("sha256:")
+FORM = {"dataset": "+", "new_name": "patients", "holder": "north"}
 
 
 def comes_true(holds):
@@ -109,3 +115,18 @@ class Visitor:
             "PUT", f"{self.room}/uploads?name={quote(path.name)}", path.read_bytes()
         )
         return status, text
+
+
+def rehearsed(officer, path, **fields):
+    """A rehearsal's place and the hash of what it showed."""
+    number = json.loads(officer.hand_over(path)[1])["id"]
+    place, status, text = officer.send(
+        f"studies/{DIGITS}/rehearsals", **FORM | {"source": number} | fields
+    )
+    assert status == 200, text
+    return place, re.search(r'name="seen" value="([^"]+)"', text)[1]
+
+
+def accounts(folder):
+    ledger = Ledger(folder / "ledger.db")
+    return ledger.accounts() if ledger.exists() else []

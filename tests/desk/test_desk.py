@@ -1,202 +1,40 @@
-"""The desk over HTTP: who may come in, what is bound to what, what is paid once, what stays.
+"""The desk over HTTP, from a study to a file: what is bound to what, and what is paid once.
 
-Covers `tacit.desk.guard`, `tacit.desk.uploads`, `tacit.desk.setting`, `tacit.desk.errand`,
-`tacit.desk.chosen`,
-`tacit.desk.desk`, `tacit.desk.server`, `tacit.desk.serve`, `tacit.desk.pages.account`,
-`tacit.federation.client.described`.
+Covers `tacit.desk.setting`, `tacit.desk.errand`, `tacit.desk.chosen`, `tacit.desk.desk`,
+`tacit.desk.server`, `tacit.desk.pages.account`, `tacit.federation.client.described`.
 """
 
 import json
-import os
 import re
-import secrets
-import socket
 import stat
 import threading
-from urllib.parse import urlsplit
 
 import pytest
-from desks import TIMEOUT_S, Visitor, comes_true, running, setting_in, write_table
+from desks import (
+    AGREED,
+    DIGITS,
+    FORM,
+    Visitor,
+    accounts,
+    rehearsed,
+    running,
+    setting_in,
+    write_table,
+)
 
 from tacit.demo.hospitals import STUDY
 from tacit.desk import errand as errand_module
 from tacit.desk import server
 from tacit.desk.chosen import Chosen
 from tacit.desk.errand import Errand
-from tacit.desk.guard import HEADERS, Lock
 from tacit.desk.setting import Source, asked_of, picked
-from tacit.desk.uploads import PREFIX, Uploads, safe_name
-from tacit.errors import DeskError, TableError
-from tacit.holder.ledger import Ledger
+from tacit.desk.uploads import PREFIX
+from tacit.errors import DeskError
 from tacit.holder.publish import publish
 from tacit.release import Release
 from tacit.release.signature import verify
 from tacit.study import Study
 from tacit.study.toml import study_toml
-
-AGREED = Study.from_toml(STUDY)
-DIGITS = AGREED.hash.removeprefix("sha256:")
-FORM = {"dataset": "+", "new_name": "patients", "holder": "north"}
-
-
-@pytest.fixture
-def desk(tmp_path, monkeypatch):
-    """A visitor at a desk where the study lies open."""
-    with running(setting_in(tmp_path), tmp_path, monkeypatch, [AGREED]) as address:
-        yield Visitor(address)
-
-
-@pytest.fixture
-def officer(desk):
-    return desk.come_in()
-
-
-@pytest.fixture
-def patients(tmp_path):
-    return write_table(tmp_path / "patients.csv")
-
-
-def rehearsed(officer, path, **fields):
-    """A rehearsal's place and the hash of what it showed."""
-    number = json.loads(officer.hand_over(path)[1])["id"]
-    place, status, text = officer.send(
-        f"studies/{DIGITS}/rehearsals", **FORM | {"source": number} | fields
-    )
-    assert status == 200, text
-    return place, re.search(r'name="seen" value="([^"]+)"', text)[1]
-
-
-def accounts(folder):
-    ledger = Ledger(folder / "ledger.db")
-    return ledger.accounts() if ledger.exists() else []
-
-
-# Who may come in.
-
-
-def test_the_key_opens_the_desk_once(desk):
-    status, headers, _ = desk.ask("GET", desk.address.removeprefix(desk.origin))
-    assert status == 303
-    assert {"HttpOnly", "SameSite=strict"} <= set(headers["set-cookie"].split("; "))
-    assert f"Path={headers['location']}" in headers["set-cookie"]
-    status, headers, text = desk.ask("GET", desk.address.removeprefix(desk.origin))
-    assert status == 403
-    assert "set-cookie" not in headers
-    assert "start it again" in text
-
-
-@pytest.mark.parametrize("key", ["", "?key=", "?key=x", "?key=" + 43 * "A"])
-def test_a_wrong_key_opens_nothing_and_spends_none(desk, key):
-    status, headers, text = desk.ask("GET", f"/{key}")
-    assert status == 403
-    assert "set-cookie" not in headers
-    assert "length-of-stay" not in text
-    assert desk.come_in().see("")[0] == 200
-
-
-@pytest.mark.parametrize("host", ["evil.example", "localhost", "127.0.0.1", "[::1]"])
-def test_another_host_is_refused(officer, host):
-    """A name that somebody made to point here is not ours, even with the right cookie."""
-    port = urlsplit(officer.origin).port
-    for name in (host, f"{host}:{port}"):
-        if name != f"127.0.0.1:{port}":
-            assert officer.see("", host=name)[0] == 421
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"cookie": None},
-        {"cookie": "tacit-desk=wrong"},
-        {"cookie": 'tacit-desk="; broken'},
-        {"sec_fetch_site": "cross-site"},
-        {"sec_fetch_site": "same-site"},  # a page of another port of this machine
-    ],
-)
-def test_pages_are_for_who_came_in(officer, headers):
-    status, _, text = officer.see("", **headers)
-    assert status == 403
-    assert "Publish" not in text
-
-
-def test_a_cookie_without_the_path_is_nothing(officer):
-    assert officer.ask("GET", "/ledger")[0] == 404
-    assert officer.ask("GET", "/" + secrets.token_urlsafe(16) + "/ledger")[0] == 404
-    assert officer.ask("GET", officer.room)[0] == 404
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"origin": None},
-        {"origin": "null"},
-        {"origin": "https://evil.example"},
-        {"origin": "http://127.0.0.1:1"},
-        {"sec_fetch_site": "cross-site"},
-        {"sec_fetch_site": "none"},
-    ],
-)
-def test_another_page_cannot_act_in_the_officers_name(officer, patients, tmp_path, headers):
-    place, seen = rehearsed(officer, patients)
-    path = f"{officer.room}/{place}/publish"
-    assert officer.ask("POST", path, f"seen={seen}", **headers)[0] == 403
-    assert officer.ask("PUT", f"{officer.room}/uploads?name=x", b"1", **headers)[0] == 403
-    assert officer.ask("POST", f"{officer.room}/close", "", **headers)[0] == 403
-    assert accounts(tmp_path) == []
-
-
-def test_every_answer_is_sealed(officer):
-    for method, path in (
-        ("GET", f"{officer.room}/"),
-        ("GET", f"{officer.room}/nothing"),
-        ("GET", f"{officer.room}/static/desk.js"),
-        ("GET", "/"),
-        ("POST", f"{officer.room}/studies"),
-        ("DELETE", f"{officer.room}/ledger"),
-    ):
-        _, headers, _ = officer.ask(method, path)
-        assert {name: headers[name] for name in HEADERS} == HEADERS
-        assert "server" not in headers
-
-
-def test_a_port_scan_learns_nothing(desk):
-    port = urlsplit(desk.origin).port
-    for said in (
-        b"GET / HTTP/1.0\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: scan.example\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
-        b"SSH-2.0-scan\r\n",
-        b"GET /?key=" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
-    ):
-        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
-            connection.sendall(said)
-            connection.shutdown(socket.SHUT_WR)
-            heard = b""
-            while piece := connection.recv(4096):
-                heard += piece
-        assert b" 200 " not in heard
-        assert b"acit" not in heard.replace(b"`tacit desk`", b"")
-    assert desk.come_in().see("")[0] == 200
-
-
-def test_the_guard_listens_on_this_machine_alone(desk):
-    assert urlsplit(desk.origin).hostname == "127.0.0.1"
-    others = {address[4][0] for address in socket.getaddrinfo(socket.gethostname(), None)}
-    for address in others - {"127.0.0.1", "127.0.1.1", "::1"}:
-        with pytest.raises(OSError):  # noqa: PT011 - refused, or no such way
-            socket.create_connection((address, urlsplit(desk.origin).port), timeout=2).close()
-
-
-def test_keys_are_long_and_differ():
-    locks = [Lock("http://127.0.0.1:1") for _ in range(3)]
-    texts = {text for lock in locks for text in (lock.key, lock.session, lock.room)}
-    assert len(texts) == 9
-    assert all(len(text) > 20 for text in texts)
-
-
-# The way to a file.
 
 
 def test_from_a_study_to_a_signed_file(officer, patients, tmp_path):
@@ -305,8 +143,12 @@ def test_a_table_that_was_exchanged_is_not_published(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"planned_rows": [300], "visits": 4}, {"person": "note"}],
-    ids=["visits", "persons"],
+    [
+        {"planned_rows": [300], "visits": 4},
+        {"planned_rows": [300, 300], "visits": 4},
+        {"person": "note"},
+    ],
+    ids=["visits", "visits of several", "persons"],
 )
 def test_every_form_of_study_goes_the_same_way(officer, patients, tmp_path, fields):
     """What publishing looks at less closely than a rehearsal is no change of the table."""
@@ -321,8 +163,10 @@ def test_every_form_of_study_goes_the_same_way(officer, patients, tmp_path, fiel
         f"studies/{study.hash.removeprefix('sha256:')}/rehearsals", **FORM | {"source": number}
     )
     seen = re.search(r'name="seen" value="([^"]+)"', text)[1]
+    assert ("Length of rows" in text) == (study.visit_count == 1)
     _, _, text = officer.send(f"{place}/publish", seen=seen, anyway="yes")
     assert "Save the release" in text
+    assert ("It is the first of 4 visits." in text) == (len(study.planned_rows) == 2)
     [account] = accounts(tmp_path)
     assert len(account.charges) == 1
 
@@ -522,84 +366,3 @@ def test_the_dossier_is_the_command_lines(officer):
     assert "sandbox" in headers["content-security-policy"]
     assert json.loads(officer.see(f"studies/{DIGITS}/dossier.json")[2])["version"] == 1
     assert officer.see(f"studies/{DIGITS}/dossier.exe")[0] == 422
-
-
-# Uploads.
-
-
-def test_half_a_table_does_not_stay(officer, tmp_path):
-    parts = urlsplit(officer.origin)
-    with socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT_S) as connection:
-        connection.sendall(
-            (
-                f"PUT {officer.room}/uploads?name=half.csv HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-                f"Cookie: {officer.headers['cookie']}\r\nOrigin: {officer.origin}\r\n"
-                "Content-Length: 1000\r\n\r\nage,bmi"
-            ).encode()
-        )
-    assert officer.see("")[0] == 200
-    assert comes_true(lambda: not [*tmp_path.glob(f"{PREFIX}*/*/half.csv")])
-
-
-def test_an_empty_table_is_refused(officer, tmp_path):
-    (tmp_path / "none.csv").write_bytes(b"")
-    status, text = officer.hand_over(tmp_path / "none.csv")
-    assert status == 422
-    assert "is empty" in json.loads(text)["error"]
-
-
-def test_closing_removes_what_was_handed_over(desk, patients, tmp_path):
-    officer = desk.come_in()
-    officer.hand_over(patients)
-    [folder] = tmp_path.glob(f"{PREFIX}*")
-    status, _, text = officer.ask("POST", f"{officer.room}/close", "")
-    assert status == 200
-    assert "closed" in text
-    assert comes_true(lambda: not folder.exists())
-
-
-def test_the_next_desk_removes_what_a_killed_one_left(tmp_path):
-    left = tmp_path / f"{PREFIX}left"
-    left.mkdir()
-    (left / "lock").write_bytes(b"")
-    (left / "rows.csv").write_text("1\n", encoding="utf-8")
-    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path)
-    running_desk = Uploads(tmp_path)
-    other = Uploads(tmp_path)
-    assert not left.exists()
-    assert running_desk.folder.exists()
-    running_desk.close()
-    other.close()
-    assert [path.name for path in tmp_path.iterdir()] == [f"{PREFIX}link"]
-
-
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        ("../../etc/passwd", "passwd"),
-        ("C:\\Users\\a\\Stays 2024.xlsx", "Stays 2024.xlsx"),
-        ("...", "table"),
-        ("a*?[b].csv", "a___b_.csv"),
-        ("Größe.csv", "Größe.csv"),
-        ("x\n\r\0.csv", "x___.csv"),
-        ("é" * 300 + ".csv.gz", "é" * 93 + ".csv.gz"),
-    ],
-)
-def test_a_file_name_means_nothing_to_the_file_system(name, kept):
-    assert safe_name(name) == kept
-
-
-def test_a_table_that_is_gone_is_said(tmp_path):
-    held = Uploads(tmp_path)
-    with pytest.raises(TableError, match="hand it over once more"):
-        held.find("nothing")
-    held.remove("nothing")
-    held.close()
-
-
-def test_a_port_in_use_is_said(desk, tmp_path):
-    from tacit.desk.serve import serve
-
-    with pytest.raises(DeskError, match="cannot be used"):
-        serve(setting_in(tmp_path), [], urlsplit(desk.origin).port, lambda _opened: None)
-    assert not os.environ.get("TACIT_DEBUG")

@@ -101,6 +101,15 @@ def test_the_lengths_are_those_of_the_encoded_rows():
     assert rehearsal.lengths.shrunk == COUNT
 
 
+def test_a_radius_that_a_question_will_tell_is_not_told():
+    """Rows of several visits are shrunk as each question says, and not as the study does."""
+    table = {"age": np.full(COUNT, 100.0), "days": np.full(COUNT, 3.0)}
+    rehearsal = seen(table, agreed([AGE], intercept=True, planned_rows=[COUNT], visits=4))
+    assert rehearsal.lengths is None
+    assert rehearsal.document()["lengths"] is None
+    assert "radius" not in str(rehearsal)
+
+
 SHOUTS = {
     "mostly clamped": ({"bmi": np.linspace(40, 60, COUNT)}, "'bmi'.*outside 15 to 50"),
     "a code outside": (
@@ -284,7 +293,7 @@ def test_all_visits_are_said_to_leave():
     study = agreed([AGE, SEX, BMI], planned_rows=[COUNT], visits=4)
     places, times, *rest = seen(pd.DataFrame(columns()), study).leaves
     assert places.startswith("sums and squares, with noise, of the response")
-    assert times.startswith("3 times, of rows mapped and offset")
+    assert times.startswith("3 times what follows, of rows as each visit")
     assert any("X'X with noise" in line for line in rest)
     (first, *_) = seen(pd.DataFrame(columns())).leaves
     assert first.startswith("X'X with noise")

@@ -134,7 +134,8 @@ class Rehearsal:
     rows: int
     incomplete: int
     columns: tuple[Column, ...]
-    lengths: Lengths
+    lengths: Lengths | None
+    """None where each visit's question says how long a row may be."""
     persons: Persons | None
     cost: Cost
     leaves: tuple[str, ...]
@@ -165,7 +166,7 @@ class Rehearsal:
         records = {
             "readings": [asdict(reading) for reading in self.readings],
             "columns": [asdict(column) for column in self.columns],
-            "lengths": asdict(self.lengths),
+            "lengths": None if self.lengths is None else asdict(self.lengths),
             "persons": None if self.persons is None else asdict(self.persons),
             "cost": asdict(self.cost),
             "remarks": [asdict(remark) for remark in self.remarks],

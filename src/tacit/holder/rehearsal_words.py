@@ -19,8 +19,7 @@ def words(rehearsal: Rehearsal) -> str:
         "",
         *_columns(rehearsal),
         "",
-        _lengths(rehearsal),
-        "",
+        *_lengths(rehearsal),
         *_remarks(rehearsal),
         *_cost(rehearsal.cost),
         "",
@@ -67,12 +66,12 @@ def _shown(column: Column, indent: str) -> Iterator[str]:
         yield f"{indent}{low:g} |{picture(column.counts)}| {high:g}"
 
 
-def _lengths(rehearsal: Rehearsal) -> str:
+def _lengths(rehearsal: Rehearsal) -> Iterator[str]:
     lengths = rehearsal.lengths
-    return (
-        f"length of rows: 0 |{picture(lengths.counts)}| {lengths.longest:.3g}; "
-        f"radius {lengths.radius:.3g}"
-    )
+    if lengths is not None:
+        longest = f"{lengths.longest:.3g}; radius {lengths.radius:.3g}"
+        yield f"length of rows: 0 |{picture(lengths.counts)}| {longest}"
+        yield ""
 
 
 def _remarks(rehearsal: Rehearsal) -> Iterator[str]:

@@ -110,12 +110,14 @@ def rehearsal_of(
     diagnostics.clamped = diagnostics.clamped or watch.clamped
     readings = source.readings() if isinstance(source, Table) else ()
     columns = _columns(study, watch, diagnostics, readings)
-    lengths = Lengths(
-        radius=study.row_radius,
-        longest=study.longest_row,
-        shrunk=diagnostics.shrunk,
-        counts=tuple(watch.lengths.bins.tolist()),
-    )
+    lengths = None
+    if study.visit_count == 1:  # else each question says how long a row may be
+        lengths = Lengths(
+            radius=study.row_radius,
+            longest=study.longest_row,
+            shrunk=diagnostics.shrunk,
+            counts=tuple(watch.lengths.bins.tolist()),
+        )
     said = [
         *of_readings(readings),
         *of_table(study, diagnostics.rows, diagnostics.incomplete),
@@ -181,7 +183,7 @@ def _leaves(study: Study) -> Iterator[str]:
         yield "sums and squares, with noise, of the response and of every plain numeric column"
     if study.visit_count > 1:
         asked = study.visit_count - has_places(study)
-        yield f"{asked} times, of rows mapped and offset as each visit's public question says:"
+        yield f"{asked} times what follows, of rows as each visit's public question maps them"
     yield f"X'X with noise: {d * (d + 1) // 2:,} sums of products of columns over all rows"
     each = "the response" if study.response_count == 1 else "each response"
     products = d * study.response_count

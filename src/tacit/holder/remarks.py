@@ -129,9 +129,9 @@ def of_readings(readings: "tuple[Reading, ...]") -> Iterator[Said]:
             yield None, text + _first(tuple(reading.misshapen_rows[:5])), loud
 
 
-def of_lengths(lengths: "Lengths", rows: int) -> Iterator[Said]:
+def of_lengths(lengths: "Lengths | None", rows: int) -> Iterator[Said]:
     """What is to be said of rows that are longer than the radius."""
-    if lengths.shrunk:
+    if lengths is not None and lengths.shrunk:
         yield (
             None,
             (

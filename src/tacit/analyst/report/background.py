@@ -114,6 +114,9 @@ def contributed(subject: Subject) -> Html:
         for c in contributions
     ]
     one = "One holder" if len(contributions) == 1 else f"{len(contributions)} holders each"
+    visits = subject.posterior.study.visit_count
+    each_time = visits > 1 and len(subject.posterior.study.planned_rows) > 1
+    times = f" at each of {visits} visits" if each_time else ", once"
     counted = explanation.counted(subject.posterior.study)
     heads = ("holder", counted, "ε", "δ", "published", "release")
     releases = table("Releases behind this report", heads, rows)
@@ -121,7 +124,9 @@ def contributed(subject: Subject) -> Html:
         "holders",
         "Who contributed",
         paragraph(
-            "$one published once, as a small file of noisy sums. No row left any house.", one=one
+            "$one published a small file of noisy sums$times. No row left any house.",
+            one=one,
+            times=times,
         ),
         releases
         if len(rows) <= MOST_LISTED

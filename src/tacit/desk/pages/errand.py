@@ -1,6 +1,7 @@
 """A rehearsal in pictures with its price, and, once it is confirmed, the file."""
 
 import json
+from typing import Any
 
 from tacit.desk.errand import Errand
 from tacit.desk.pages import pictures
@@ -19,9 +20,10 @@ from tacit.desk.pages.frame import (
 )
 from tacit.federation.keys import fingerprint
 from tacit.holder.account import Account, Charge
-from tacit.holder.rehearsal import Column, Cost, Rehearsal
+from tacit.holder.rehearsal import Column, Cost, Lengths, Rehearsal
 from tacit.page.markup import Html, html, join, listing, section
 from tacit.page.numbers import exact, moment, power
+from tacit.study import Study
 
 
 def rehearsal_page(
@@ -85,15 +87,20 @@ def _readings(frame: Frame, errand: Errand, form: str) -> tuple[Html, ...]:
 
 def _columns(rehearsal: Rehearsal) -> Html:
     cards = [_card(column) for column in rehearsal.columns]
-    lengths = html(
+    if rehearsal.lengths is not None:
+        cards.append(_lengths(rehearsal.lengths))
+    return html('<div class="cards">$cards</div>', cards=join(cards))
+
+
+def _lengths(seen: Lengths) -> Html:
+    return html(
         '<figure class="card"><figcaption><b>Length of rows</b></figcaption>$picture'
         "<p>$shrunk rows are longer than $radius and would count as if they had that length, as "
         "the study says.</p></figure>",
-        picture=pictures.lengths(rehearsal.lengths),
-        shrunk=f"{rehearsal.lengths.shrunk:,}",
-        radius=f"{rehearsal.lengths.radius:.3g}",
+        picture=pictures.lengths(seen),
+        shrunk=f"{seen.shrunk:,}",
+        radius=f"{seen.radius:.3g}",
     )
-    return html('<div class="cards">$cards</div>', cards=join([*cards, lengths]))
 
 
 def _card(column: Column) -> Html:
@@ -226,7 +233,8 @@ def _confirm(frame: Frame, errand: Errand) -> Html:
 
 def released_page(frame: Frame, charge: Charge, account: Account) -> str:
     """The file, what was paid for it, and what is left."""
-    signature = json.loads(charge.release or "{}").get("signature")
+    release = json.loads(charge.release or "{}")
+    signature = release.get("signature")
     signed = fingerprint(signature["public_key"]) if signature else "nobody"
     return frame.page(
         f"Published: {charge.study}",
@@ -241,6 +249,7 @@ def released_page(frame: Frame, charge: Charge, account: Account) -> str:
             "This file, and nothing else, may leave the house. Send it to the analyst. The table "
             "was removed from the desk; the ledger keeps the release, and gives it again for free."
         ),
+        _further(release),
         facts(
             {
                 "charge": charge.id,
@@ -255,4 +264,18 @@ def released_page(frame: Frame, charge: Charge, account: Account) -> str:
         ),
         here="",
         step=3,
+    )
+
+
+def _further(release: dict[str, Any]) -> Html:
+    """What comes after the first of several visits, where each is a message of its own."""
+    study = Study.from_document(release["study"]) if "study" in release else None
+    if study is None or study.visit_count == 1 or len(study.planned_rows) == 1:
+        return NOTHING
+    return paragraph(
+        "It is the first of $count visits. The analyst makes the next question of what all holders "
+        "published; whoever looks after the machine answers it with $command, from the same table "
+        "and ledger, at no further cost.",
+        count=study.visit_count,
+        command=html("<code>tacit publish --question</code>"),
     )
