@@ -1,7 +1,7 @@
 """Rows that arrive piece by piece: the same rows whatever the pieces, nothing kept, and one
 sentence for what cannot be read.
 
-Covers `tacit.rows.arriving`.
+Covers `tacit.rows.arriving` and `tacit.rows.wiped`.
 """
 
 import itertools
@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import TableError
 from tacit.rows import arriving
-from tacit.rows.arriving import Handed, Place, Text, wipe, wipe_columns
+from tacit.rows.arriving import Handed, Place, Text
+from tacit.rows.wiped import POOL, wipe, wipe_columns
 from tacit.study import Study
 
 STUDY = Study.from_document(
@@ -223,6 +224,27 @@ def test_text_and_columns_are_overwritten(tmp_path):
     for column in kept[0].columns:
         assert not any(any(bytes(buffer)) for buffer in column.buffers() if buffer is not None)
     assert source._header == HEADER.encode()
+
+
+def test_what_arrow_reads_is_not_pythons_memory(monkeypatch):
+    """Its thread may hold the text until a program ends, which memory of Python's would abort."""
+    read_csv = arriving.pyarrow.csv.read_csv
+    held, allocated = [], []
+
+    def lingering(reader, **options):
+        held.append(reader)
+        allocated.append(POOL.bytes_allocated() - before)
+        return read_csv(reader, **options)
+
+    monkeypatch.setattr(arriving.pyarrow.csv, "read_csv", lingering)
+    before = POOL.bytes_allocated()
+    assert len(piped(text_of(40))) == 40
+    sizes = [reader.size() for reader in held]
+    assert min(sizes) > len(HEADER)
+    assert all(size <= share for size, share in zip(sizes, allocated, strict=True))
+    for reader in held:
+        reader.seek(0)
+        assert not any(reader.read())
 
 
 def test_wiping_changes_what_was_asked_and_no_more():

@@ -69,7 +69,8 @@ def stream(
     """
     from tacit.holder.ledger import Ledger, default_path
     from tacit.holder.stream.publish import stream as run_stream
-    from tacit.rows.arriving import Text, wipe_what_is_freed
+    from tacit.rows.arriving import Text
+    from tacit.rows.wiped import wipe_what_is_freed
     from tacit.study import Study
 
     agreement = Study.load(study)

@@ -6,7 +6,6 @@ and Arrow copied on the way is freed, not overwritten.
 """
 
 import csv
-import ctypes
 import hashlib
 import io
 import os
@@ -14,12 +13,10 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
@@ -27,6 +24,7 @@ from tacit.errors import TableError
 from tacit.rows.drivers import reading
 from tacit.rows.names import check_names
 from tacit.rows.text import Dialect, is_text, make_text, usual_separator
+from tacit.rows.wiped import POOL, arrows_own, wipe, wipe_columns
 from tacit.rows.written import PLAIN, check_header, header_of
 from tacit.study import Study
 
@@ -34,10 +32,6 @@ READ_BYTES = 2**16
 """Most text that is read at once, so also the most that is held."""
 LONGEST_LINE = 2**22
 _NOT_LINES = (".parquet", ".feather", ".arrow", ".gz")
-_PERTURB = -6
-"""GNU's M_PERTURB."""
-POOL = pa.system_memory_pool()
-"""What this pool frees, `wipe_what_is_freed` overwrites."""
 POLL = 0.2
 """Seconds between two looks at a file that does not grow."""
 
@@ -244,7 +238,7 @@ class Text:
                 return False
             make_text(lines)
         self._dialect.out_of_shape = 0
-        text = bytearray(self._header or b"") + lines
+        text = arrows_own(self._header or b"", lines)
         try:
             table = self._table(text)
         except pa.ArrowInvalid:
@@ -270,10 +264,10 @@ class Text:
         finally:
             wipe_columns(typed)
 
-    def _table(self, text: bytearray) -> pa.Table:
-        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=max(len(text), READ_BYTES))
+    def _table(self, text: pa.Buffer) -> pa.Table:
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=max(text.size, READ_BYTES))
         return pyarrow.csv.read_csv(
-            pa.BufferReader(pa.py_buffer(text)),
+            pa.BufferReader(text),
             read_options=options,
             parse_options=self._dialect.parse,
             convert_options=self._dialect.convert,
@@ -371,23 +365,3 @@ class Text:
         self._end += 1
         self._note_lines()
         return bool(self._ends)
-
-
-def wipe(buffer: bytearray, begin: int = 0, end: int | None = None) -> None:
-    """Overwrite with zeros, in place."""
-    np.frombuffer(buffer, np.uint8)[begin : len(buffer) if end is None else end] = 0
-
-
-def wipe_what_is_freed() -> None:
-    """Have the C library overwrite memory as it is freed from now on; GNU's can, others cannot."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_PERTURB, 0xFF)
-
-
-def wipe_columns(table: pa.Table | pa.RecordBatch) -> None:
-    """Overwrite the memory of columns that nobody else holds, as a reader has just made them."""
-    for column in table.columns:
-        for chunk in getattr(column, "chunks", [column]):
-            for buffer in chunk.buffers():
-                if buffer is not None and buffer.is_mutable and buffer.size:
-                    ctypes.memset(buffer.address, 0, buffer.size)
