@@ -103,6 +103,7 @@ def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisi
         unexpected=None if frame.unexpected is None else project @ frame.unexpected @ project.T,
         shown=None if frame.shown is None else basis.T @ frame.shown @ basis,
         shown_sd=frame.shown_sd,
+        attenuation=None if frame.attenuation is None else frame.attenuation @ basis,
     )
 
 

@@ -115,6 +115,8 @@ def _posterior(
     if frame is not None and source.family is not None:  # which knows what bounds leave of answers
         frame = replace(frame, misfit=None)
         evidence = replace(evidence, frame=frame)
+    elif frame is not None:
+        evidence = frame.unattenuated(evidence)
     prior = stated if frame is None else frame.prior(stated)
     question = Question(
         study=kept.study,

@@ -68,6 +68,7 @@ class Frame:
     readings: Readings | None = None  # how visits were read; None of files from before
     shown: Array | None = None  # (d, d): X'X per row as corrections show it; `gram` where None
     shown_sd: float = 0.0  # of a diagonal entry of it
+    attenuation: Array | None = None  # (d,): by which X'r per row is too small; None where unknown
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -128,6 +129,13 @@ class Frame:
             covariance=(covariance + covariance.T) / 2,
             feature_scale=features,
         )
+
+    def unattenuated(self, evidence: Evidence) -> Evidence:
+        """The evidence of a straight line, X'r as if X'X had no error in common with its offset."""
+        if self.attenuation is None:
+            return evidence
+        rows = np.ones(evidence.holders) if evidence.counts is None else evidence.counts
+        return replace(evidence, moments=evidence.moments + rows[:, None] * self.attenuation)
 
     @property
     def told(self) -> Shown:
@@ -298,6 +306,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         rate=rate,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
+    frame = replace(frame, attenuation=_attenuation(frame, opening, known, shape, whole))
     seen = seen_of(visits)
     shown = shown_of(known, seen, shape.level)
     frame = replace(frame, shown=rate * shown.gram, shown_sd=rate * shown.sd)
@@ -326,6 +335,22 @@ def _shape(
     apart = [inverse @ (start - answers[0].question.start) for answers in rounds]
     expected = opening.answer.residual
     return shape_of(pools, apart, known, residual=expected, intercept=opening.intercept)
+
+
+def _attenuation(
+    frame: Frame, opening: Opening, known: Known, shape: Shape, whole: Array
+) -> Array | None:
+    """By how much X'r per row is too small, in the frame's columns.
+
+    It is the first correction's, whose offset the first answer was: later offsets are nearer, and
+    rest on more of X'X. Of the error of X'X, corrections leave the share that they do of its
+    variance.
+    """
+    if opening.answer.attenuation is None or frame.readings is None:
+        return None
+    left = float(np.mean(shape.known.variance) / np.mean(known.variance))
+    share = left * float(frame.readings.weights[0]) * frame.rate * shape.level
+    return np.asarray(share * whole.T @ opening.answer.attenuation)
 
 
 def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:

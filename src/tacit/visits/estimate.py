@@ -86,6 +86,7 @@ class FirstAnswer:
     response: float  # sd of the response
     residual: float  # expected sd of residuals
     tail: float = 0.0  # root of the variance that a wider bound showed beyond a narrower one
+    attenuation: Array | None = None  # (d,): see `attenuation_of`; None where it is next to none
 
 
 def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
@@ -118,7 +119,24 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
         usual=float(np.mean(expected.squares[first:])) if d > first else 1.0,
         response=response,
         residual=min(spread, 1.2 * response),
+        attenuation=attenuation_of(replace(known, gram=gram), prior, theta, covariance),
     )
+
+
+def attenuation_of(known: Known, prior: Array, theta: Array, covariance: Array) -> Array:
+    r"""What corrections of an answer miss, per row, since its error goes with that of X'X.
+
+    With X'X per row S, Ŝ as it is known and θ̂ = Kz, the answer is off by θ − θ̂ = … − K(S − Ŝ)θ.
+    The next residuals have X'r = S(θ − θ̂) = Ŝ(θ − θ̂) + (S − Ŝ)(θ − θ̂), and the mean of the last
+    term is not 0 but −E[(S − Ŝ)K(S − Ŝ)]θ. Steps that leave it out are too short, along θ itself:
+    slopes are drawn to 0. Here is E[(S − Ŝ)K(S − Ŝ)]θ̂, entries of S being known independently.
+    """
+    shrunk = np.eye(len(theta)) - covariance @ np.linalg.inv(prior)
+    gain = shrunk @ np.linalg.inv(known.gram)
+    own = np.diag(gain)
+    twice = np.diag(known.variance) * own
+    missed: Array = (known.variance @ own - twice) * theta + (known.variance * gain.T) @ theta
+    return missed
 
 
 def least_residual(residual: float, bound: float) -> float:

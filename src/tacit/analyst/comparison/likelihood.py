@@ -57,7 +57,7 @@ def likelihoods(
         from tacit.analyst.asked_of_visits import usual_prior
 
         prior = usual_prior(evidence, frame, prior, variance=response, shares=tuple(SHARES))
-        mapped = _nodes(evidence, prior, settings)
+        mapped = _nodes(frame.unattenuated(evidence), prior, settings)
         back = np.linalg.inv(frame.map).astype(float)
         return [_of_study(one, back, frame.start) for one in mapped]
     return _nodes(evidence, prior, settings)

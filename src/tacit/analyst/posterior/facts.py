@@ -161,6 +161,7 @@ class FrameFacts(Record):
     unexpected: Matrix | None = None  # likewise
     shown: Matrix | None = None  # likewise
     shown_sd: float = 0.0
+    attenuation: Vector | None = None  # likewise
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 
