@@ -23,9 +23,14 @@ MOST_SPREAD = 0.5
 """Posterior sd of σ² over its mean above which little is known of it: where noise hides it, which
 intervals for a new response show by holding 93 % and more (`hidden` in benchmarks/coverage.py), it
 is above that in three runs of four or more."""
-TOO_LITTLE = (
-    "The releases carry too little to learn most coefficients from: the noise is larger than what "
-    "the data could show; more rows or a larger epsilon would help."
+TOO_LITTLE = "The releases carry too little to learn most coefficients from: "
+NOISE = (
+    f"{TOO_LITTLE}the noise is larger than what the data could show; more rows or a larger epsilon "
+    "would help."
+)
+FEW_ROWS = (
+    f"{TOO_LITTLE}rows are few for so many columns, without any noise too; more rows or fewer "
+    "columns would help, and a larger epsilon little."
 )
 VAGUE_RESIDUAL = (
     "The releases say little of the residual variance: intervals for a new response are rough."
@@ -37,7 +42,7 @@ def warning(mixture: Mixture, covariance: Array, facts: Facts, frame: "Frame | N
 
     `covariance` is that of θ were holders alike: their differences are no lack of evidence. What
     noise may hide of X'X counts by half, as it does in the residual variance. Of visits, what the
-    last offset explains is known, too.
+    last offset explains is known, too. d coefficients of n rows leave σ²d/n in doubt by themselves.
     """
     basis = facts.grams.basis
     first = facts.slopes.first
@@ -55,7 +60,8 @@ def warning(mixture: Mixture, covariance: Array, facts: Facts, frame: "Frame | N
     variance = mixture.residual_variance()
     total = variance + known + unknown
     if level > MOST_LEVEL * total or (unknown > known and unknown > MOST_UNKNOWN * total):
-        return TOO_LITTLE
+        sampled = variance * len(covariance) / facts.grams.sizes.sum()
+        return FEW_ROWS if sampled > (unknown + level) / 2 else NOISE
     square = float(mixture.weights @ mixture.noise_variances**2)
     spread = math.sqrt(max(square - variance**2, 0.0))
     return VAGUE_RESIDUAL if spread > MOST_SPREAD * variance else ""
