@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "cores": set(),
     "privacy": {"privacy", "errors", "records"},
     "budget": {"errors", "privacy"},
-    "rungs": {"privacy"},
+    "rungs": {"privacy", "study"},
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},

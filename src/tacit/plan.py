@@ -15,6 +15,7 @@ holder of a secure sum brings noise, too: one with few rows may cost more than i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -201,17 +202,18 @@ class Plan:
         return Size(total, mu * total * math.sqrt(agreed.covering / len(self.rows)))
 
     def _widths(self, size: Size) -> tuple[_Widths, _Widths]:
-        """Widths as planned, and as sampling alone would leave them."""
+        """Widths as planned, and as they would be without privacy noise."""
         rows, epsilon = self._rungs.nearest(size)
         sampling = self._foreseen.sampling(rows, epsilon)
         alone = _both(sampling) * math.sqrt(rows / size.rows)
         planned = self._rungs.widths(size, alone)
         if self.guess.spread:
-            planned = planned * self._wider(sampling, self.guess.spread, planned, alone)
+            wider = partial(self._wider, sampling, self.guess.spread, alone)
+            planned, alone = planned * wider(planned), alone * wider(alone)
         count = len(sampling.names())
         return _Widths(planned[:count], planned[count:]), _Widths(alone[:count], alone[count:])
 
-    def _wider(self, posterior: Posterior, spread: float, planned: Array, alone: Array) -> Array:
+    def _wider(self, posterior: Posterior, spread: float, alone: Array, planned: Array) -> Array:
         """How much wider intervals of the average holder are where slopes differ by `spread`.
 
         A holder's own slope has a variance of a/n_j + b/n_j², sampling and noise, of which all

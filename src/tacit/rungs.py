@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.gaussian import EPSILON_RANGE, epsilon_of, mu_of
+from tacit.study.form import MOST_PLANNED
 
 Array = NDArray[np.float64]
 Look = Callable[[int, float], Array]
@@ -73,9 +74,9 @@ class Rungs:
         return self.node(round(STEPS * math.log10(size.weight)))
 
     def node(self, rung: int, lane: int = 1) -> tuple[int, float]:
-        """Rows and ε at a rung."""
+        """Rows and ε at a rung; no more rows than a study may plan, with more ε in their place."""
         weight = 10 ** (rung / STEPS)
-        rows = lane * max(1, round(weight / self._mu))
+        rows = lane * min(max(1, round(weight / self._mu)), MOST_PLANNED // LANE)
         return rows, float(np.clip(epsilon_of(weight / rows, self._delta), *EPSILON_RANGE))
 
     def _from(self, rung: int, rows: float, sampling: Array) -> Array:
