@@ -154,6 +154,17 @@ def test_the_wanted_width_is_met_just_so():
     assert at.scaled_widths[1:].max() <= 0.05 < below.scaled_widths[1:].max()
 
 
+def test_what_is_imagined_is_told_for_a_progress_bar_and_once():
+    """Two rungs from two sides, what is needed above, and a band; a second budget finds them."""
+    told: list[None] = []
+    plan = Plan(study_of(), [5000], Guess(), lambda: told.append(None))
+    plan.forecast(1.0)
+    assert 6 <= len(told) <= 12
+    before = len(told)
+    plan.forecast(1.01)
+    assert len(told) == before + 2  # the band's two ends
+
+
 def test_no_epsilon_makes_up_for_missing_rows():
     assert epsilon_for(study_of(), [100], 0.001) is None
 
