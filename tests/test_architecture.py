@@ -23,7 +23,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 ENTRY_POINTS = {
     *("__init__", "__main__", "classifier", "cli", "demo", "desk", "estimator", "federation"),
-    *("imagined", "plan", "private_estimator", "simulation"),
+    *("foreseen", "imagined", "plan", "private_estimator", "simulation"),
 }
 """The only places that may see both sides."""
 DOCUMENTS = {
@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "cores": set(),
     "privacy": {"privacy", "errors", "records"},
     "budget": {"errors", "privacy"},
+    "rungs": {"privacy", "study"},
     "study": {"study", "errors", "records", "html", "limits", "files", "privacy"},
     "release": DOCUMENTS,
     "rows": {"rows", "errors", "study"},

@@ -106,6 +106,21 @@ def test_a_study_too_small_to_tell_says_so_and_one_with_nothing_to_find_does_not
     assert "too little" not in fitted(study_of(), nothing).summary().caveat
 
 
+def test_where_rows_are_few_a_larger_epsilon_is_not_advised():
+    """Noise is next to none at ε = 100; with it, the same rows may have more of either."""
+    names = [f"x{k}" for k in range(15)]
+    features = [{"name": name, "range": [-1, 1]} for name in names]
+    rng = np.random.default_rng(9)
+    rows = {name: rng.uniform(-1, 1, 24) for name in (*names, "y")}
+    few, noisy = (
+        fitted(study_of(epsilon=epsilon, features=features), rows).summary().caveat
+        for epsilon in (100.0, 1.0)
+    )
+    assert "rows are few for so many columns" in few
+    assert "a larger epsilon would help" not in few
+    assert "more rows or a larger epsilon would help" in noisy
+
+
 def test_who_has_visits_is_not_told_to_have_visits():
     """A range 10,000 times too wide hides a column from several visits, too."""
     study = study_of(wide=10_000.0, planned_rows=[4000], visits=3)

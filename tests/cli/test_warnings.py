@@ -92,6 +92,15 @@ def test_ranges_100_times_too_wide_are_told(tmp_path, rows, planned):
     assert ("planned_rows" in told.caveat) == (not planned)
 
 
+def test_a_response_range_100_times_too_wide_is_told(tmp_path):
+    """Nothing is then known of any slope: not that none goes with the response."""
+    study = study_of(response={"name": "y", "range": [-400, 400]})
+    told = tell(tmp_path, study, table(2000, 1))
+    assert_said(told, "too little to learn most coefficients from")
+    assert_said(told, "a narrower range of the response")
+    assert "The study is too small to tell what goes with" in told.report
+
+
 def test_an_interval_that_is_the_priors_is_told(tmp_path):
     study = study_of(names=("age", "dose", "copy"), epsilon=0.3)
     rows = table(8000, 4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tacit.cli.options import Json, StudyFile
+from tacit.cli.progress import talks_bar
 from tacit.errors import StudyError, TacitError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ EXPLAINED_BY_FAMILY = 0.2
 Rows = Annotated[
     str | None,
     typer.Option(
-        help="Rows of each holder, as 12000,8000,5000. [default: the study's planned_rows]"
+        help="Rows of each holder, as 12000,8000,5000; they take the place of the study's "
+        "planned_rows. [default: those]"
     ),
 ]
 Budgets = Annotated[
@@ -119,20 +121,21 @@ def plan(
     Example: `tacit plan study.toml --rows 12000,8000,5000 --epsilon 0.5,1,2 --width 0.1`
     """
     from tacit.imagined import Guess
-    from tacit.plan import epsilon_for, forecast, with_visits
+    from tacit.plan import Plan, planned_for
     from tacit.study import Study
 
-    agreement = Study.load(study)
-    holders = _persons(agreement, rows, rows_per_person)
-    if visits is not None:
-        agreement = with_visits(agreement, holders, visits)
+    stated = Study.load(study)
+    holders = _persons(stated, rows, rows_per_person)
+    agreement = planned_for(stated, holders, visits)
     _check_width(width, family)
     budgets = _numbers(epsilon, "--epsilon", "0.5,1,2") if epsilon else [agreement.epsilon]
     if r_squared is None:
         r_squared = EXPLAINED if family is None else EXPLAINED_BY_FAMILY
     guess = Guess(r_squared=r_squared, fill=fill, spread=spread, family=family, rate=rate)
-    forecasts = forecast(agreement, holders, budgets, guess)
-    needed = None if width is None else epsilon_for(agreement, holders, width, guess)
+    with talks_bar() as on_talk:
+        imagined = Plan(agreement, holders, guess, on_talk)
+        forecasts = [imagined.forecast(budget) for budget in budgets]
+        needed = None if width is None else imagined.epsilon_for(width)
     if picture is not None:
         _draw(forecasts, picture)
     if as_json:
@@ -140,6 +143,8 @@ def plan(
         typer.echo(json.dumps(facts))
         return
     typer.echo("\n".join(_guessed(guess, agreement)))
+    if stated.planned_rows not in ((), agreement.planned_rows):
+        typer.echo(_replanned(stated, agreement))
     if (told := _visits(agreement, forecasts)) is not None:
         typer.echo(f"visits:  {told}")
     typer.echo()
@@ -219,6 +224,12 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
         rate = study.response.range[1] / 5 if guess.rate is None else guess.rate
         lines.append(f"         and a {guess.family} response with mean {rate:g}")
     return lines
+
+
+def _replanned(stated: "Study", agreement: "Study") -> str:
+    """That rows were asked for which the study does not plan."""
+    told, asked = (", ".join(map(str, each.planned_rows)) for each in (stated, agreement))
+    return f"rows:    the study plans {told}; this is a study that states planned_rows = [{asked}]"
 
 
 def _visits(study: "Study", forecasts: list["Forecast"]) -> str | None:

@@ -23,6 +23,13 @@ def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
+def talks_bar() -> Iterator[Callable[[], None]]:
+    """A bar that counts what is imagined, of which nobody knows how much there will be."""
+    with _bar("{task.completed:.0f} releases imagined", None) as update:
+        yield lambda: update(advance=1)
+
+
+@contextmanager
 def draws_bar() -> Iterator[Callable[["SamplerProgress"], None]]:
     """A bar for a sampler, with its acceptance rates and the time left."""
     with _bar("{task.description} {task.percentage:.0f} %", None) as update:

@@ -61,7 +61,7 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
     unshrunk = _unshrunk(evidence, facts)
     mixture = _mixture(nodes, facts.grams.basis, unshrunk)
-    words = warning(mixture, mixture.covariance(), facts, evidence.frame)
+    words = warning(mixture, mixture.covariance(), facts, evidence)
     if evidence.holders == FEWEST - 1 and settings.spread is None:
         words = " ".join(filter(None, [words, TWO_HOLDERS]))
     return replace(mixture, warning=words)
@@ -81,7 +81,7 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     alike, within = _alike(pilot, best)
     mixture = replace(
         mixture,
-        warning=warning(mixture, alike, pilot.facts, inner.frame),
+        warning=warning(mixture, alike, pilot.facts, inner),
         differing=_differences(net, pilot, within),
     )
     aside = kept.aside
