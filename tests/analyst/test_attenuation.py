@@ -1,6 +1,6 @@
 """Slopes of several visits are not drawn to 0 by the error of X'X that two visits share.
 
-Covers `tacit.visits.estimate.attenuation_of` and what `tacit.analyst.visited` makes of it.
+Covers `tacit.visits.estimate` (`attenuation_of`) and what `tacit.analyst.visited` makes of it.
 """
 
 from dataclasses import replace
