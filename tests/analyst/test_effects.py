@@ -142,6 +142,11 @@ def test_words_say_what_is_taken_for_granted(noisy):
         ("age: 70 - 40 at age = 30", "'age' is there twice"),
         ("mean at age = 30, age = 40", "'age' is there twice"),
         ("mean at age = nan", "got 'nan'"),
+        ("age: 40 - 40.0", "'age' is compared with itself: name two values that differ"),
+        ("sex[f] * 1", "'sex' is compared with itself"),
+        ("age * 0", "an amount of 'age' is not 0"),
+        ("age * 1e400", "within ±1e.100; got '1e400'"),
+        ("sex[m] * 1e-400", "an amount of 'sex' is not 0"),
     ],
 )
 def test_what_is_no_question_is_refused(noisy, question, words):

@@ -222,7 +222,8 @@ def _average(
         posterior,
         outcome=draws,
         method="noise-aware",
-        caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there.",
+        caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there, and "
+        "no part of P(>0).",
         question=models.study if within or posterior.study.responses else None,
         pooled=_pooled(posterior, draws) if same else None,
     )
