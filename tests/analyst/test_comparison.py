@@ -208,6 +208,7 @@ def test_the_average_is_a_posterior_like_any_other(posterior, tmp_path, monkeypa
     )
     monkeypatch.setattr(convergence, "import_module", None)  # of the sampling extra
     assert "Averaged over 16 models" in str(back.summary())
+    assert "is zero there, and no part of P(>0)." in back.caveat
     assert "the draws are independent" in str(back.summary())
     assert "R-hat" not in str(back.summary())
     assert back.privacy_share("scaled") == pytest.approx(posterior.privacy_share("scaled"))
@@ -273,3 +274,7 @@ def test_the_command(tacit, posterior, house):
     code, _, error = tacit("compare", "p.parquet", "q.parquet", "--without", "x3")
     assert code == 2
     assert "--without goes with one posterior" in error
+    for named in (["q.parquet"], ["--without", "x3"]):
+        code, _, error = tacit("compare", "p.parquet", *named, "--inclusion", "0.2")
+        assert code == 2
+        assert "--inclusion goes with one posterior" in error

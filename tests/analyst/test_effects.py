@@ -14,6 +14,7 @@ from tacit.analyst.collection import collect
 from tacit.analyst.comparison.compare import select_terms
 from tacit.analyst.fit import fit
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.reading import spread_of
 from tacit.errors import PosteriorError
 from tacit.simulation import simulate
 from tacit.study import Study
@@ -111,6 +112,27 @@ def test_an_uncertain_average_widens_the_interval(noisy):
     assert noisy.effects("mean").rows[0].sd > least
 
 
+def test_a_mean_response_counts_the_noise_of_the_mean_row_once():
+    """It is known as well as Σy/n is, within 5 %: counted apart, the noise would add more."""
+    rng = np.random.default_rng(4)
+    columns = {f"x{k}": (-1.0, 1.0) for k in range(6)} | {"y": (-4.0, 4.0)}
+    formula = "y ~ " + " + ".join(f"x{k}" for k in range(6))
+    agreed = Study.from_formula(formula, columns, epsilon=1.0, delta=1e-6)
+    table = {f"x{k}": rng.uniform(-1, 1, 4000) for k in range(6)}
+    table["y"] = sum(table.values()) + rng.normal(0, 0.3, 4000)
+    released = simulate(agreed, table, rng, holder="a")
+    posterior = fit(collect([released], allow_simulated=True))
+    evidence = posterior.source.evidence
+    weight = posterior.pooled.gram[0, 0]
+    spread = spread_of(posterior.pooled, intercept=True)
+    theta = posterior.outcome.mean()
+    residual = posterior.pooled.noise_variance / weight
+    noise = evidence.moment_sd[0] ** 2 / weight**2
+    direct = 4 * np.sqrt(noise + residual + theta @ spread @ theta / weight)
+    [told] = posterior.effects("mean").rows
+    assert told.sd == pytest.approx(direct, rel=0.05)
+
+
 def test_a_contrast_of_one_plain_feature_is_its_slope(noisy):
     plain = noisy.submodel(only="age,sex")
     slope = plain.effects("age * 1", probability=0.8).rows[0]
@@ -142,6 +164,11 @@ def test_words_say_what_is_taken_for_granted(noisy):
         ("age: 70 - 40 at age = 30", "'age' is there twice"),
         ("mean at age = 30, age = 40", "'age' is there twice"),
         ("mean at age = nan", "got 'nan'"),
+        ("age: 40 - 40.0", "'age' is compared with itself: name two values that differ"),
+        ("sex[f] * 1", "'sex' is compared with itself"),
+        ("age * 0", "an amount of 'age' is not 0"),
+        ("age * 1e400", "within ±1e.100; got '1e400'"),
+        ("sex[m] * 1e-400", "an amount of 'sex' is not 0"),
     ],
 )
 def test_what_is_no_question_is_refused(noisy, question, words):

@@ -124,6 +124,8 @@ def test_a_summary_has_odds_ratios(logistic: Posterior) -> None:
     assert_allclose([row["ratio"] for row in facts["ratios"]], np.exp(logistic.mean()[1:]))
     assert "odds ratio" in str(summary)
     assert "residual sd" not in str(summary)
+    with pytest.raises(PosteriorError, match="standardised units need a straight line"):
+        logistic.interval(units="standardised")
 
 
 def test_a_straight_line_and_a_probit_index_have_no_ratios(logistic: Posterior) -> None:

@@ -166,7 +166,7 @@ def test_without_what_it_takes_they_are_left_out():
     posterior = fit(collect([released], allow_simulated=True))
     assert posterior.explained() is None
     assert posterior.summary().rows[1].standardised is None
-    with pytest.raises(PosteriorError, match="standardised units need"):
+    with pytest.raises(PosteriorError, match="need a straight line, releases with y'y"):
         posterior.interval(units="standardised")
     bare = Posterior(agreed(), "m", posterior.outcome, (Contribution("a", None, 1.0, 1e-6),))
     assert bare.explained() is None

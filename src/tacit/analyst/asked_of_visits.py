@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.methods.noise_aware.slopes import LEAST_VARIANCE, usual_covariance
-from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.prior import Prior
 from tacit.analyst.visited import Frame
 
@@ -124,7 +123,7 @@ def usual_prior(
     back = np.linalg.inv(frame.map)
     gram = back.T @ frame.gram @ back
     first = int(evidence.intercept)
-    level = max(float(gram[0, 0]), 1e-12) if first else 1.0
+    level = max(float(gram[0, 0]), 1e-12) if first else frame.rate
     features = gram[first:, first:]
     if first:
         features = features - np.outer(gram[0, 1:], gram[0, 1:]) / level
@@ -141,16 +140,6 @@ def usual_prior(
         widths=shares,
         feature_scale=frame.map.T @ prior.feature_scale @ frame.map,
     )
-
-
-def response_variance(pooled: Pooled, theta: Array, residual: float, *, intercept: bool) -> float:
-    """Variance of the response: what the line explains, and the residual's."""
-    gram = pooled.gram
-    slopes = theta[int(intercept) :]
-    features = gram / (gram[0, 0] if intercept else pooled.rows)
-    if intercept:
-        features = features[1:, 1:] - np.outer(features[0, 1:], features[0, 1:])
-    return residual + max(float(slopes @ features @ slopes), 0.0)
 
 
 def _residuals(evidence: Evidence) -> tuple[Array, Array]:

@@ -112,11 +112,10 @@ def _posterior(
     stated = prior_of_columns(source.prior, kept.places)
     settings = source.settings
     frame = evidence.frame
-    if frame is not None and source.family is not None:  # which knows what bounds leave of answers
-        frame = replace(frame, misfit=None)
-        evidence = replace(evidence, frame=frame)
-    elif frame is not None:
-        evidence = frame.unattenuated(evidence)
+    if frame is not None:
+        if source.family is not None:  # which knows what bounds leave of answers
+            frame = replace(frame, misfit=None)
+        evidence = frame.unattenuated(replace(evidence, frame=frame))
     prior = stated if frame is None else frame.prior(stated)
     question = Question(
         study=kept.study,

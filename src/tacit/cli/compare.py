@@ -19,13 +19,14 @@ Without = Annotated[
 Inclusion = Annotated[
     float, typer.Option(help="Of all sub-models: how likely each term is beforehand.")
 ]
+EVEN = 0.5
 Out = Annotated[Path | None, typer.Option(help="File for the averaged posterior (Parquet).")]
 
 
 def compare(
     posteriors: Posteriors,
     without: Without = None,
-    inclusion: Inclusion = 0.5,
+    inclusion: Inclusion = EVEN,
     out: Out = None,
     *,
     as_json: Json = False,
@@ -45,6 +46,11 @@ def compare(
 
     if without and len(posteriors) > 1:
         raise PosteriorError("--without goes with one posterior: several are compared as they are")
+    if inclusion != EVEN and (without or len(posteriors) > 1):
+        raise PosteriorError(
+            "--inclusion goes with one posterior, of which all sub-models are weighed: models that "
+            "are named are equally likely beforehand"
+        )
     if out is not None:
         refuse_unwritable(out)
         refuse_overwriting(out, posteriors)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.asked_of_visits import response_variance
 from tacit.analyst.comparison.averaging import averaged
 from tacit.analyst.comparison.likelihood import Likelihood, likelihoods
 from tacit.analyst.comparison.models import Models, all_models, named_models
@@ -21,6 +20,7 @@ from tacit.analyst.posterior.frames import frame_class
 from tacit.analyst.posterior.laws import Draws, Mixture
 from tacit.analyst.posterior.pooled import Pooled
 from tacit.analyst.posterior.posterior import Posterior
+from tacit.analyst.posterior.reading import rate_of, spread_of
 from tacit.analyst.posterior.source import Source, of_columns, prior_of_columns
 from tacit.analyst.posterior.text_table import text_table
 from tacit.errors import PosteriorError
@@ -154,7 +154,7 @@ def _weighed(posterior: Posterior, models: Models, places: tuple[int, ...]) -> C
     source = posterior.source
     if source is None:  # pragma: no cover - `_check_same` has looked
         raise AssertionError
-    told = _told(source, places, _response(posterior))
+    told = _told(source, places, _response(posterior, source))
     joint = joint_probabilities(models, told)
     probability = joint.sum(axis=0)
     shown = len(models.codes) if not models.is_all else min(SHOWN, len(models.codes))
@@ -180,17 +180,15 @@ def _weighed(posterior: Posterior, models: Models, places: tuple[int, ...]) -> C
     )
 
 
-def _response(posterior: Posterior) -> float:
+def _response(posterior: Posterior, source: Source) -> float:
     """The response's variance, for studies of several visits."""
     if posterior.study.visit_count == 1 or posterior.pooled is None:
         return 1.0
     outcome = posterior.outcome
-    return response_variance(
-        posterior.pooled,
-        outcome.mean(),
-        outcome.residual_variance(),
-        intercept=posterior.model.intercept,
-    )
+    slopes = outcome.mean()
+    rate = rate_of(source.evidence)
+    spread = spread_of(posterior.pooled, intercept=posterior.model.intercept, rate=rate)
+    return outcome.residual_variance() + max(float(slopes @ spread @ slopes), 0.0)
 
 
 def _told(source: Source, places: tuple[int, ...], response: float) -> list[Likelihood]:
@@ -224,7 +222,8 @@ def _average(
         posterior,
         outcome=draws,
         method="noise-aware",
-        caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there.",
+        caveat=f"Averaged over {count:,} models; a coefficient outside a model is zero there, and "
+        "no part of P(>0).",
         question=models.study if within or posterior.study.responses else None,
         pooled=_pooled(posterior, draws) if same else None,
     )

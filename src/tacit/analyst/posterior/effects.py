@@ -5,6 +5,11 @@ fixes are numbers, and the rest is averaged over rows, so that a = Tm with m the
 The releases tell m from the intercept's row of X'X, over rows as they count, up to noise and
 sampling: m_k moves by (dS_0k − m_k dS_00)/W, and Cov(m) = F/W + that of the noise (F, W:
 reading.py), which the interval includes. Of a family θ is mapped to its coefficients first.
+
+One visit reads θ off the same row: with noise dS on it, ẑ_0 = S_0'θ + … is off Ŝ_0'θ by dS'θ among
+others, and so is m'θ at the told m, as far as this noise is in what is not known of it. So m moves
+with θ by −Cov(m, dS'θ)/Var(m'θ), without which a mean response would count that noise twice.
+Several visits read θ off residuals of rows as they are, which it hardly touches.
 """
 
 import itertools
@@ -147,7 +152,8 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
     rng = np.random.default_rng(0)
     theta, _ = outcome.sample(DRAWS, rng)
     beta = theta @ to_coefficients.matrix.T + to_coefficients.offset
-    draws = offset + unit * np.sum((beta @ weights) * _mean_rows(posterior, rng), axis=1)
+    rows = _mean_rows(posterior, theta, rng)
+    draws = offset + unit * np.sum((beta @ weights) * rows, axis=1)
     low, high = np.quantile(draws, tails)
     return Effect(
         question=question.text,
@@ -159,23 +165,42 @@ def _effect(posterior: Posterior, question: Question, weights: Array, probabilit
     )
 
 
-def _mean_rows(posterior: Posterior, rng: np.random.Generator) -> Array:
-    """Draws of m, the mean encoded row."""
+def _mean_rows(posterior: Posterior, theta: Array, rng: np.random.Generator) -> Array:
+    """Draws of m, the mean encoded row, one for each of θ."""
     pooled = posterior.pooled
     if pooled is None:  # pragma: no cover - `_weights` has looked
         raise AssertionError
     mean = mean_row(pooled)
     weight = float(pooled.gram[0, 0])
     covariance = spread_of(pooled, intercept=True) / weight
+    along = theta @ mean
+    along = along - along.mean()
+    pull = np.zeros_like(mean)
     if posterior.source is not None:
         kept = of_terms(posterior.study, term_names(posterior.asked), posterior.asked.response)
         evidence = of_columns(posterior.source.evidence, kept.places)
         covariance = covariance + _noise_of_means(evidence, mean, pooled.rows) / weight**2
+        pull = _pull(evidence, mean, theta.mean(axis=0), weight**2 * float(along.var()))
+    covariance = covariance - float(along.var()) * np.outer(pull, pull)
     values, vectors = np.linalg.eigh(covariance[1:, 1:])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    rows = np.ones((DRAWS, len(mean)))
-    rows[:, 1:] = mean[1:] + rng.standard_normal((DRAWS, len(mean) - 1)) @ root.T
+    rows = np.ones((len(theta), len(mean)))
+    rows[:, 1:] = mean[1:] + rng.standard_normal((len(theta), len(mean) - 1)) @ root.T
+    rows[:, 1:] -= np.outer(along, pull[1:])
     return rows
+
+
+def _pull(evidence: Evidence, mean: Array, theta: Array, variance: float) -> Array:
+    """By how much m falls where m'θ rises, (d,), since both are read with one noise.
+
+    `variance` is W²Var(m'θ) at the told m; this noise is no more than all of it.
+    """
+    if evidence.frame is not None:
+        return np.zeros_like(mean)
+    noisy = float(np.sum(evidence.off_diagonal_sd**2)) * theta
+    noisy[0] *= 2  # on the diagonal
+    shared: Array = (noisy - mean * noisy[0]) / max(variance, float(noisy @ theta), 1e-300)
+    return shared
 
 
 def _noise_of_means(evidence: Evidence, mean: Array, rows: float) -> Array:

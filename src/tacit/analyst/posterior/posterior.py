@@ -108,8 +108,8 @@ class Posterior:
         units = standardised_units(self)
         if units is None:
             raise PosteriorError(
-                "standardised units need releases with y'y, the statistics in the posterior, "
-                "and no implied coefficients: use user or contrast"
+                "standardised units need a straight line, releases with y'y, the statistics in "
+                "the posterior, and no implied coefficients: use user or contrast"
             )
         return units
 

@@ -22,6 +22,8 @@ Value = float | str
 Case = dict[str, Value]
 """Values of some features."""
 FORMS = '"age: 70 - 40", "age * 10", "sex[male] * 1 at age = 60", "sex: male" or "mean"'
+AMOUNTS = (1e-100, 1e100)
+"""Least and most of an amount: beyond, its square is no number."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
 
@@ -56,7 +58,7 @@ def _headed(text: str, head: str, fixed: Case, features: dict[str, Feature]) -> 
     )
     if slope is not None:
         feature = _feature(slope["name"].strip(), features, fixed)
-        amount = float(slope["amount"])
+        amount = _amount(feature, slope["amount"])
         if slope["level"] is not None:
             levels = [_level(feature, slope["level"]), feature.all_levels[0]]
             return _contrast(text, fixed, feature, levels, amount)
@@ -86,6 +88,8 @@ def _contrast(
 ) -> Question:
     """The response at the first of two values less that at the second."""
     top, bottom = ends
+    if top == bottom:
+        raise ValueError(f"{feature.name!r} is compared with itself: name two values that differ")
     return Question(
         text=text,
         case=fixed | {feature.name: top},
@@ -141,6 +145,15 @@ def _value(feature: Feature, text: str) -> Value:
     if not re.fullmatch(_NUMBER, text) or not low <= float(text) <= high:
         raise ValueError(
             f"{feature.name!r} takes a number within its range, {low:g} to {high:g}; got {text!r}"
+        )
+    return float(text)
+
+
+def _amount(feature: Feature, text: str) -> float:
+    least, most = AMOUNTS
+    if not least <= abs(float(text)) <= most:
+        raise ValueError(
+            f"an amount of {feature.name!r} is not 0, and lies within ±{most:g}; got {text!r}"
         )
     return float(text)
 

@@ -74,13 +74,16 @@ def mean_row(pooled: Pooled) -> Array:
     return mean
 
 
-def spread_of(pooled: Pooled, *, intercept: bool) -> Array:
-    """F: covariance of the columns over rows as they count, about zero without an intercept."""
+def spread_of(pooled: Pooled, *, intercept: bool, rate: float = 1.0) -> Array:
+    """F: covariance of the columns over rows as they count, about zero without an intercept.
+
+    X'X of several visits is κ times that of rows (`Frame.rate`), which no intercept's entry tells.
+    """
+    spread: Array = pooled.gram / _weight(pooled, intercept=intercept, rate=rate)
     if not intercept:
-        return pooled.gram / pooled.rows
+        return spread
     mean = mean_row(pooled)
-    spread: Array = pooled.gram / max(float(pooled.gram[0, 0]), 1e-12) - np.outer(mean, mean)
-    return spread
+    return spread - np.outer(mean, mean)
 
 
 def explained(posterior: "Posterior", probability: float) -> Explained | None:
@@ -161,11 +164,11 @@ def _explained_by_visits(
     if not residual > 0:
         return None
     intercept = posterior.model.intercept
-    spread = spread_of(pooled, intercept=intercept)
+    spread = spread_of(pooled, intercept=intercept, rate=rate_of(evidence))
     slopes = outcome.mean()
     along = spread @ slopes
     signal = _signal(posterior, pooled, evidence)
-    weight = _weight(pooled, intercept=intercept)
+    weight = _weight(pooled, intercept=intercept, rate=rate_of(evidence))
     noise = (pooled.rows * _mapped_noise(posterior, evidence, slopes)) ** 2
     of_signal = 4 * float(along @ outcome.covariance() @ along)
     of_signal += 2 * signal**2 / weight + noise / weight**2
@@ -177,7 +180,7 @@ def _explained_by_visits(
 
 def _signal(posterior: "Posterior", pooled: Pooled, evidence: Evidence) -> float:
     """E of several visits: the posterior mean of β'Fβ."""
-    spread = spread_of(pooled, intercept=posterior.model.intercept)
+    spread = spread_of(pooled, intercept=posterior.model.intercept, rate=rate_of(evidence))
     slopes = posterior.outcome.mean()
     unsettled = float(np.sum(spread * _settled(posterior, pooled, evidence)))
     return max(float(slopes @ spread @ slopes), 0.0) + max(unsettled, 0.0)
@@ -251,12 +254,14 @@ def standardised_units(posterior: "Posterior") -> Units | None:
         return None
     if posterior.family is not None:
         return None
-    variance = _response_variance(posterior, pooled, posterior.source.evidence)
+    evidence = posterior.source.evidence
+    variance = _response_variance(posterior, pooled, evidence)
     if variance is None:
         return None
     # x'θ = x_user'Aθ/unit: the user's columns are unit·(A')⁻¹ times the encoded ones.
     to_user = user.response * np.linalg.inv(user.matrix)
-    spread = to_user.T @ spread_of(pooled, intercept=model.intercept) @ to_user
+    spread = spread_of(pooled, intercept=model.intercept, rate=rate_of(evidence))
+    spread = to_user.T @ spread @ to_user
     sizes = np.sqrt(np.maximum(np.diag(spread), 0.0))
     first = int(model.intercept)
     factors = sizes / (user.response * math.sqrt(variance))
@@ -277,6 +282,11 @@ def _response_variance(posterior: "Posterior", pooled: Pooled, evidence: Evidenc
     return _signal(posterior, pooled, evidence) + residual if residual > 0 else None
 
 
-def _weight(pooled: Pooled, *, intercept: bool) -> float:
-    """W, or the number of rows without an intercept."""
-    return max(float(pooled.gram[0, 0]), 1e-12) if intercept else pooled.rows
+def _weight(pooled: Pooled, *, intercept: bool, rate: float = 1.0) -> float:
+    """W of κX'X, or κ times the number of rows without an intercept."""
+    return max(float(pooled.gram[0, 0]), 1e-12) if intercept else rate * pooled.rows
+
+
+def rate_of(evidence: Evidence) -> float:
+    """κ; 1 of one visit."""
+    return 1.0 if evidence.frame is None else evidence.frame.rate
