@@ -67,15 +67,15 @@ def unwidened(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> Mixture:
         return fitted(evidence)
 
 
-def test_the_pull_is_twice_the_priors_share_of_the_mean_along_flat_axes():
-    """With P = C/4 the pull is √w(m − m₀)/2 along a flat axis, and nothing along a long one."""
+def test_the_pull_is_the_priors_share_of_the_mean_along_flat_axes():
+    """With P = C/4 the pull is 3/8·√w(m − m₀) along a flat axis, and nothing along a long one."""
     slopes = expected(evidence_of(1.0, 1.0))
     slopes = replace(slopes, prior=replace(slopes.prior, mean=np.array([0.0, 0.3, 0.0])))
     covariance = slopes.covariance(2.0) / 4
     short, long = slopes.axes.T
     share = np.sqrt(1 - (slopes.spreads[0] + 2 / 3000) / slopes.spreads.mean())
     location = slopes.prior.mean + np.concatenate([[0.1], 0.6 * short + 0.4 * long])
-    pull = np.concatenate([[0.0], 0.5 * share * 0.6 * short])
+    pull = np.concatenate([[0.0], 0.375 * share * 0.6 * short])
     widened = pulled(slopes, 2.0, location, covariance)
     assert_allclose(widened, covariance + np.outer(pull, pull), rtol=1e-3)
 

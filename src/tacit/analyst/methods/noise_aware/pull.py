@@ -6,12 +6,13 @@ as slopes are of the size that was expected. Along flat directions of near-colli
 tables have slopes that are not; which table does, X'X does not tell. But what was learnt does: m
 itself then lies far from m₀. So the law keeps its mean, and gets the pull at that mean,
 
-    q = 2PD(m − m₀),    P + qq',    D = U diag(√w_k / C_k) U',    w_k = (1 − (λ_k + 2f)/λ̄)₊,
+    q = 1.5PD(m − m₀),    P + qq',    D = U diag(√w_k / C_k) U',    w_k = (1 − (λ_k + 2f)/λ̄)₊,
 
 as one more standard deviation (N11). C_k is the prior's variance along the axis u_k, and w_k says
 how flat that surely is: λ̄ is the mean of the λ, f the sd of their noise. Columns that do not go
 with each other have w = 0, and so have those of which noise hides whether they do. Where the prior
-counts as much as the releases m is half of what they tell; hence the 2.
+has a third of the say m is two thirds of what releases tell; hence the 1.5, which was chosen with
+public tables in view.
 
 A prior that somebody states is taken at its word.
 """
@@ -25,8 +26,8 @@ Array = NDArray[np.float64]
 
 SURELY = 2.0
 """Standard deviations of noise by which an axis must be flatter than the others."""
-AGAIN = 2.0
-"""What releases tell of a slope over the mean, where the prior counts as much as they do."""
+AGAIN = 1.5
+"""What releases tell of a slope over the mean, where the prior has a third of the say."""
 
 
 def pulled(slopes: Slopes, share: float, location: Array, covariance: Array) -> Array:
@@ -49,4 +50,4 @@ def flatness(slopes: Slopes) -> Array:
     if not len(slopes.spreads):
         return np.zeros(0)
     least = 1 - (slopes.spreads + SURELY * slopes.noise) / slopes.spreads.mean()
-    return np.maximum(least, 0.0)
+    return np.asarray(np.maximum(least, 0.0))
