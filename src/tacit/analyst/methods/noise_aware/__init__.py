@@ -9,7 +9,8 @@ Given three things the coefficients are Gaussian (`model.py`):
   Holders that differ (other instruments, other patients) would otherwise be weighted by noise
   alone, and the more exact the releases, the more one odd holder would pull.
 - ρ, the share of the response's variance that slopes are expected to explain (`slopes.py`). It
-  keeps a fit from chasing noise when the releases hold little.
+  keeps a fit from chasing noise when the releases hold little. How far it pulls slopes to 0 widens
+  their law (`pull.py`).
 
 The result is a finite mixture of Gaussians, from which intervals, moments and independent draws are
 exact.
@@ -41,6 +42,7 @@ from tacit.analyst.methods.noise_aware.net import (
     started,
 )
 from tacit.analyst.methods.noise_aware.outlying import kept_of
+from tacit.analyst.methods.noise_aware.pull import pulled
 from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.threads import mapped
 from tacit.analyst.methods.noise_aware.verdict import warning
@@ -60,7 +62,7 @@ def fit(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     facts, spread = _alike_facts(evidence, prior, settings)
     nodes = [node for node, _ in _places(facts, spread, evidence, prior, settings)]
     unshrunk = _unshrunk(evidence, facts)
-    mixture = _mixture(nodes, facts.grams.basis, unshrunk)
+    mixture = _mixture(nodes, facts, unshrunk)
     words = warning(mixture, mixture.covariance(), facts, evidence)
     if evidence.holders == FEWEST - 1 and settings.spread is None:
         words = " ".join(filter(None, [words, TWO_HOLDERS]))
@@ -76,7 +78,7 @@ def _differing(evidence: Evidence, prior: Prior, settings: Settings) -> Mixture:
     begun = _places(pilot.facts, pilot.spread, inner, prior, settings, start=pilot.start)
     places = [place for _, place in begun]
     net = net_of(pilot, places)
-    mixture = _mixture(net.nodes, pilot.facts.grams.basis, _unshrunk(inner, pilot.facts))
+    mixture = _mixture(net.nodes, pilot.facts, _unshrunk(inner, pilot.facts))
     best = max(places, key=lambda place: place.log_weight)
     alike, within = _alike(pilot, best)
     mixture = replace(
@@ -252,13 +254,19 @@ def _unshrunk(evidence: Evidence, facts: Facts) -> float:
     return n / float(np.clip(first @ facts.sampling.sum(axis=0) @ first, n / 100, n))
 
 
-def _mixture(nodes: list[Node], basis: Array, unshrunk: float) -> Mixture:
+def _mixture(nodes: list[Node], facts: Facts, unshrunk: float) -> Mixture:
     logs = np.array([node.log_weight for node in nodes])
     weights = np.exp(logs - logs.max())
+    basis = facts.grams.basis
+    locations = [basis @ node.location for node in nodes]
+    covariances = [
+        pulled(facts.slopes, node.share, location, basis @ node.covariance @ basis.T)
+        for node, location in zip(nodes, locations, strict=True)
+    ]
     return Mixture(
         weights=weights / weights.sum(),
-        locations=np.array([basis @ node.location for node in nodes]),
-        covariances=np.array([basis @ node.covariance @ basis.T for node in nodes]),
+        locations=np.array(locations),
+        covariances=np.array(covariances),
         noise_variances=unshrunk * np.array([node.noise_variance for node in nodes]),
         unshrunk=unshrunk,
     )

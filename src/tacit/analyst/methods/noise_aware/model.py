@@ -45,6 +45,7 @@ TOLERANCE = 1e-3
 class Node:
     """The Gaussian at one (ρ, τ, σ²), in the eigenbasis."""
 
+    share: float  # ρ
     log_weight: float
     location: Array
     covariance: Array
@@ -77,6 +78,7 @@ class Model:
     ) -> None:
         prior = facts.slopes.prior
         self.facts = facts
+        self.share = share  # ρ
         self.basis = facts.grams.basis
         self.spread = np.zeros(prior.d) if spread is None else spread  # τ²
         self.together = together  # κ²
@@ -132,6 +134,7 @@ class Model:
         determinant = sums.log_determinant + np.log(np.diag(joint.factor)).sum()
         fitness = -determinant - 0.5 * (normal[-1, -1] - joint.square - self.log_precision)
         node = Node(
+            share=self.share,
             log_weight=float(fitness),
             location=self.mean + joint.mean[:d],
             covariance=joint.covariance[:d, :d],

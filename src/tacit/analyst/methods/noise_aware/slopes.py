@@ -53,6 +53,7 @@ class Slopes:
     first: int  # column of the first slope
     axes: Array  # (p, p): U
     spreads: Array  # (p,): λ
+    noise: float  # f
     variance: float  # v, of rows as they are
     most: float  # of the residual variance of shrunk rows: nothing explained
     hidden: Array  # (d, d): what noise may hide of S_j/n_j, in the eigenbasis of Gram matrices
@@ -107,6 +108,7 @@ def slopes_of(evidence: Evidence, total: GramTotal, prior: Prior) -> Slopes:
         first=first,
         axes=axes,
         spreads=spreads,
+        noise=noise / share,
         variance=variance / share,
         most=most_variance,
         hidden=total.basis.T @ hidden @ total.basis,

@@ -26,6 +26,7 @@ from tacit.analyst.methods.noise_aware.outlying import (
     chance_of,
     suspect_among,
 )
+from tacit.analyst.methods.noise_aware.pull import pulled
 from tacit.analyst.methods.noise_aware.residual import Unlike
 from tacit.analyst.methods.noise_aware.slopes import slopes_of
 from tacit.analyst.methods.noise_aware.sums import Sums
@@ -85,9 +86,12 @@ def whole_of(evidence: Evidence, prior: Prior, shared: Shared, told: NDArray[np.
         solution = holders.solution(normal)
         own, covariances = holders.own(solution)
     basis = holders.models[0].basis
+    node = solution.node
+    location = basis @ node.location
+    covariance = basis @ node.covariance @ basis.T
     return Whole(
-        location=basis @ solution.node.location,
-        covariance=basis @ solution.node.covariance @ basis.T,
+        location=location,
+        covariance=pulled(holders.models[0].facts.slopes, node.share, location, covariance),
         own=own @ basis.T,
         own_covariance=covariances,
         ratios=np.concatenate([model.facts.ratios for model in holders.models]),
