@@ -126,6 +126,7 @@ def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
         study(1500), rows(np.random.default_rng(0), 1500), np.random.default_rng(0), holder="north"
     )
     evidence = collect([release], allow_simulated=True).evidence
+    evidence = evidence.frame.unattenuated(evidence)
     word = replace(evidence, frame=replace(evidence.frame, surely=0.0))
     prior = evidence.frame.prior(Prior.weak(evidence.d), at_its_word=True)
     means = [noise_aware.fit(each, prior, Settings()).mean() for each in (evidence, word)]
@@ -138,18 +139,20 @@ def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
 def test_much_information_leads_to_least_squares(visits):
     """Two columns that hardly differ: what a step takes for a direction's length must be right.
 
-    Where every direction is taken for at least a fiftieth of a usual one, 22, 4 and 1.3 % of the
-    response's variance are lost with two, three and ten visits.
+    Where what visits tell of X'X is left out, 21 to 24 % of the response's variance are lost.
     """
-    rng = np.random.default_rng(3)
-    table = rows(rng, 20_000)
-    table[:, 1] = table[:, 0] + 0.01 * rng.normal(size=len(table))
-    table[:, -1] += 8 * (table[:, 0] - table[:, 1])
-    agreed = study(20_000, 1, visits, 100.0, intercept=False)
-    posterior = fit(collect(simulated(agreed, [table], rng), allow_simulated=True))
-    least = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
-    apart = table[:, :-1] @ (posterior.mean() - least)
-    assert np.mean(apart**2) < 0.01 * table[:, -1].var()
+    losses = []
+    for seed in (3, 4, 5):
+        rng = np.random.default_rng(seed)
+        table = rows(rng, 20_000)
+        table[:, 1] = table[:, 0] + 0.01 * rng.normal(size=len(table))
+        table[:, -1] += 8 * (table[:, 0] - table[:, 1])
+        agreed = study(20_000, 1, visits, 100.0, intercept=False)
+        posterior = fit(collect(simulated(agreed, [table], rng), allow_simulated=True))
+        least = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+        apart = table[:, :-1] @ (posterior.mean() - least)
+        losses.append(np.mean(apart**2) / table[:, -1].var())
+    assert np.mean(losses) < 0.01
 
 
 @pytest.mark.parametrize("off", [0.6, 2.0, 4.0])
