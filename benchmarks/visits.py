@@ -14,7 +14,7 @@ Bars (--check): one holder closes 75 % of the gap at ε = 1 and half of it at ε
 separate holders half of it at ε = 1; no table loses over .01 of R² against one visit of planned
 rows.
 
-    python benchmarks/visits.py --data DIR [--runs 7] [--visits 10] [--processes N] [--quick]
+    python benchmarks/visits.py --data DIR [--runs 25] [--visits 10] [--processes N] [--quick]
                                 [--check]
 """
 
@@ -84,7 +84,7 @@ def one_run(
 def main() -> None:
     bench = Bench(__doc__, quick="three runs, tables of at most 2,000 rows, one holder")
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
-    bench.option("--runs", type=int, default=7)
+    bench.option("--runs", type=int, default=25)
     bench.option("--visits", type=int, default=10)
     bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()

@@ -53,7 +53,7 @@ class Guess:
     r_squared: float = 0.5
     fill: float | None = None  # None: FILL of a range, and all of a typical interval
     correlation: float | None = None  # of a numeric feature with the one before it; None: by rule
-    response_sd: float = 0.25
+    response_sd: float = 0.27
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
     family: FamilyName | None = None  # None: a straight line
     rate: float | None = None  # mean response of a family; None: a fifth of its range

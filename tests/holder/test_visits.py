@@ -15,6 +15,7 @@ import pytest
 from tacit import Ledger, Release, Study, fit, publish
 from tacit.errors import LedgerError, ReleaseError, StudyError, TableError
 from tacit.holder import visits as holder_visits
+from tacit.holder.statistics import statistics_of
 from tacit.release.places import PlacesRelease
 from tacit.release.question import Question, hash_of
 from tacit.visits.ask import next_question
@@ -50,6 +51,30 @@ def rows(seed=0, n=ROWS):
 
 def charges(ledger):
     return [charge for account in Ledger(ledger).accounts() for charge in account.charges]
+
+
+# Rows.
+
+
+def test_a_long_row_is_shrunk_and_its_residual_is_not():
+    """One row three times as long as the radius: X'X has its trace, r'r and X'r its whole residual.
+
+    Shrinking the residual too, as one visit does the response, makes r'r a ninth.
+    """
+    agreed = study()
+    question = Question(
+        study_hash=agreed.hash,
+        visit=2,
+        map=tuple(map(tuple, np.eye(agreed.d).tolist())),
+        offset=(0.0,) * agreed.d,
+        radius=1 / 3,
+        bound=1.0,
+    )
+    batch = pa.record_batch({"a": [100.0], "kind": ["x"], "y": [55.0]})  # (1, 0, 0), 0.4
+    gram = statistics_of(agreed, [batch], question=question).floats()
+    assert np.trace(gram[:-1, :-1]) == pytest.approx(1.0, rel=1e-4)
+    assert gram[-1, -1] == pytest.approx(0.4**2, rel=1e-4)
+    assert gram[0, -1] == pytest.approx(0.4, rel=1e-4)
 
 
 # One holder.

@@ -23,14 +23,14 @@ Array = NDArray[np.float64]
 class Readings:
     """Corrections, the visit as first axis, and the first answer; offsets in the study's columns.
 
-    The joined moment per row is Σ_k w_k(X'r_k/n + (bend_k, 0, …) − κ_k S a_k), a_k the mapped
+    The joined moment per row is Σ_k w_k(X'r_k/n + (bend_k, 0, …) − ρ_k S a_k), a_k the mapped
     difference between the last offset and that of visit k.
     """
 
     starts: Array  # (K, d): θ_k
     bounds: Array  # (K,): at which residuals were cut
     weights: Array  # (K,): w_k
-    rates: Array  # (K,): κ_k
+    rates: Array  # (K,): ρ_k, κ over the level of that visit's rows
     bends: Array  # (K,): added to the intercept's moment, per row
     radius: float  # at which mapped rows were shrunk
     first_map: Array  # (d, d): columns of the first answer

@@ -63,7 +63,7 @@ class Line(NamedTuple):
     map: Array  # (d, d): T
     theta: Array  # (d,): in the study's columns
     covariance: Array  # (d, d): its covariance, in mapped columns
-    shown: Shown  # X'X per row
+    shown: Shown  # X'X per row, of rows as they are
 
 
 def line_of(frame: "Frame", opening: Opening, talks: Sequence[Sequence[Answer]]) -> Line:
@@ -81,7 +81,7 @@ def line_of(frame: "Frame", opening: Opening, talks: Sequence[Sequence[Answer]])
         map=frame.map,
         theta=step.start + opening.map @ step.theta,
         covariance=covariance,
-        shown=Shown(gram=told.gram / frame.rate, sd=told.sd / frame.rate),
+        shown=Shown(gram=told.gram / frame.inside, sd=told.sd / frame.inside),
     )
 
 

@@ -62,7 +62,8 @@ class Frame:
     gram: Array  # (d, d): X'X per row, as all visits tell it
     gram_sd: float  # of a diagonal entry of it
     whole: float = 1.0  # residual variance over that of cut residuals
-    rate: float = 1.0  # how much of a change of the coefficients cut residuals show
+    rate: float = 1.0  # κ/level: how much of a change of the coefficients X'r shows, over X'X
+    level: float = 1.0  # what shrunk rows kept of their squared length
     misfit: Array | None = None  # (d, d): covariance of the best line about this one, if another
     unexpected: Array | None = None  # (d, d): what `covariance` lacks where the first prior pulls
     readings: Readings | None = None  # how visits were read; None of files from before
@@ -138,6 +139,11 @@ class Frame:
         return replace(evidence, moments=evidence.moments + rows[:, None] * self.attenuation)
 
     @property
+    def inside(self) -> float:
+        """κ: how much of a change of the coefficients cut residuals show."""
+        return self.rate * self.level
+
+    @property
     def told(self) -> Shown:
         """X'X per row that a fit takes rows to have; at its word it is that of all visits."""
         if self.shown is None or self.surely == 0:
@@ -178,9 +184,8 @@ class Frame:
     def outcome(self, outcome: Outcome, first: Array | None = None) -> Outcome:
         """What is known of b as what is known of θ.
 
-        `first` is the first answer's covariance, where that was b's prior. X'X of mapped columns is
-        κ times that of rows, so that n over its first entry, by which a method raises the residual
-        variance of shrunk rows (N10), is 1/κ too large.
+        `first` is the first answer's covariance, where that was b's prior. Residuals are those of
+        rows as they are: what a method raises the variance of shrunk ones by (N10) is taken back.
         """
         if isinstance(outcome, Draws):
             return replace(
@@ -196,13 +201,12 @@ class Frame:
                 scale=scale,
                 noise_variance=self.whole * outcome.noise_variance,
             )
-        unshrunk = self.whole * max(self.rate * outcome.unshrunk, 1.0)
         return replace(
             outcome,
             locations=self._moved(outcome.locations),
             covariances=self._widened(outcome.covariances, first),
-            noise_variances=unshrunk / outcome.unshrunk * outcome.noise_variances,
-            unshrunk=unshrunk,
+            noise_variances=self.whole / outcome.unshrunk * outcome.noise_variances,
+            unshrunk=self.whole,
             differing=None if outcome.differing is None else self._differing(outcome.differing),
         )
 
@@ -304,6 +308,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         gram_sd=rate * shape.gram_sd,
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
+        level=shape.level,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     frame = replace(frame, attenuation=_attenuation(frame, opening, known, shape, whole))
@@ -349,7 +354,7 @@ def _attenuation(
     if opening.answer.attenuation is None or frame.readings is None:
         return None
     left = float(np.mean(shape.known.variance) / np.mean(known.variance))
-    share = left * float(frame.readings.weights[0]) * frame.rate * shape.level
+    share = left * float(frame.readings.weights[0]) * frame.inside
     return np.asarray(share * whole.T @ opening.answer.attenuation)
 
 

@@ -115,13 +115,18 @@ class Encoder:
         return block
 
     def _shrink(self, block: Block, squares: NDArray[np.float64]) -> None:
-        """Multiply the whole row, response included, by min(1, R/‖x‖)."""
+        """Multiply the row by min(1, R/‖x‖), response included; but not a visit's residual.
+
+        A residual that is cut at its bound is small by itself: to shrink it too would take long
+        rows out of X'r, which decide on the line where it bends.
+        """
         if self._radius is None:
             return
         norms = np.sqrt(squares)
         if self.diagnostics is not None:
             self.diagnostics.shrunk += int(np.count_nonzero(norms > self._radius))
-        block *= self._radius / np.maximum(norms, self._radius)
+        shrunk = block if self._map is None else block[: self.study.d]
+        shrunk *= self._radius / np.maximum(norms, self._radius)
 
     def _blank_incomplete(self, block: Block, incomplete: NDArray[np.bool_]) -> None:
         """A row with a missing value becomes the zero row, which adds nothing to any sum."""

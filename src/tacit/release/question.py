@@ -1,9 +1,9 @@
 """Question: what a visit asks of every holder's rows, made of releases that are public already.
 
 It holds a map of rows, a first guess of the coefficients and two bounds. A row (x, y) becomes
-u = T'x and r = y − x'θ, the longest rows are shrunk to the radius together with r, r is cut at the
-bound, and X'X, X'y and y'y of (u/radius, r/bound) are published as ever. Nothing in it comes from
-rows but through the releases that it names: whoever has them can make it again.
+u = T'x and r = y − x'θ, the longest u are shrunk to the radius, r is cut at the bound, and X'X, X'y
+and y'y of (u/radius, r/bound) are published as ever. Nothing in it comes from rows but through the
+releases that it names: whoever has them can make it again.
 """
 
 import hashlib

@@ -104,11 +104,11 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     prior[first:, first:] = (axes * (explained / roots.sum() / roots)) @ axes.T
     residual = UNEXPLAINED * response**2
     rate = cut_of(response, pool.bound).rate
-    size = pool.rows * rate * level
+    size = pool.rows * rate
     reading = replace(pool, gram=size * gram, gram_sd=min(size * known.sd, pool.gram_sd))
     theta, covariance = update(reading, prior, np.zeros(d), residual)
     if rate > WHOLE:
-        residual = min(residual, max(_left(reading, theta) / level, (LEAST_WHOLE * response) ** 2))
+        residual = min(residual, max(_left(reading, theta), (LEAST_WHOLE * response) ** 2))
         theta, covariance = update(reading, prior, np.zeros(d), residual)
     spread = math.sqrt(residual + float(np.trace(gram @ covariance)))
     return FirstAnswer(

@@ -1,4 +1,10 @@
-"""Pools: noisy statistics of mapped rows, of one holder or of all, over one visit or several."""
+r"""Pools: noisy statistics of mapped rows, of one holder or of all, over one visit or several.
+
+A long row u is shrunk by α, its residual r is not: X'X = Σα²uu' and X'r = Σαu·cut(r). Let rows keep
+the level E[α²] of their squared length, and let κ be the rate at which cut residuals move. X'r then
+moves by κΣαuu' for a change of the coefficients, which is nearly κ/level times X'X: on tables and
+on normal rows alike the two differ by a few per cent (`benchmarks/levels.py`).
+"""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +45,7 @@ MOST_VARIANCE = 0.25
 
 @dataclass(frozen=True)
 class Pool:
-    """X'X, X'r and r'r of rows u = T'x, r = y − x'θ, shrunk and cut, with the sd of their noise."""
+    """X'X, X'r and r'r of shrunk rows u = T'x and cut r = y − x'θ, with the sd of their noise."""
 
     rows: float
     gram: Array  # (d, d)
@@ -150,7 +156,8 @@ def shape_of(
     gram = lifted(level * told.gram, told.least)
     laws = tuple(_law(pool, level, intercept=intercept) for pool in pools)
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
-    squares = [_square(*pair, rows * gram) for pair in zip(straight, apart, strict=True)]
+    whole = rows / level * gram
+    squares = [_square(*pair, whole) for pair in zip(straight, apart, strict=True)]
     square, noise = _weighed(squares, pools[-1])
     seen = _apart(square, laws[-1].shift, pools[-1].bound)
     told_of = 1 / (1 + (noise / rows / (RESIDUAL_DOUBT * residual**2)) ** 2)
@@ -166,7 +173,7 @@ def shape_of(
 
 
 def _law(pool: Pool, level: float, *, intercept: bool) -> Law:
-    """Shrunk residuals as if none was cut; their mean stands in the intercept's moment."""
+    """Residuals as if none was cut; their mean stands in the intercept's moment, Σα·cut(r)."""
     square = pool.square / pool.rows
     if not intercept:
         return Law(shift=0.0, sd=whole_sd(square, pool.bound))
@@ -183,7 +190,7 @@ class Straight:
 
     pool: Pool
     shift: float
-    square: float  # mean square of shrunk residuals, as if none was cut
+    square: float  # mean square of residuals, as if none was cut
     rate: float
     bend: float  # what was added to the intercept's moment
 
@@ -219,10 +226,10 @@ class Joined:
     """Several visits to the same mapped rows as one, at the last visit's offset."""
 
     pool: Pool  # X'X times the rate; r'r as cut, over the rate
-    rate: float  # κ: how much of a change of the coefficients cut residuals show
+    rate: float  # κ/level: how much of a change of the coefficients X'r shows, over X'X
     whole: float  # residual variance over that of r'r in `pool`
     weights: Array  # (K,): of the visits' moments
-    rates: Array  # (K,): κ of each
+    rates: Array  # (K,): of each
     bends: Array  # (K,): what was added to each one's intercept's moment
 
     def shaped(self, shape: Shape) -> Pool:
@@ -234,8 +241,8 @@ class Joined:
 def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joined:
     """Join one holder's visits; `apart` are the last offset minus each one's, in mapped units.
 
-    Residuals of two visits differ by u'δ, so X'r by κX'Xδ. All visits see the same rows: only their
-    noise is averaged.
+    Residuals of two visits differ by u'δ, so X'r by κ/level·X'Xδ. All visits see the same rows:
+    only their noise is averaged.
     """
     pools = alike(pools)
     average = _average(pools)
@@ -244,27 +251,27 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     level = shape.level
     straight = [_straight(*pair, level) for pair in zip(pools, shape.laws, strict=False)]
     cuts = [cut_of(shape.residual, each.pool.bound, each.shift) for each in straight]
+    rates = np.array([cut.rate for cut in cuts]) / level
     precisions = []
     moments = []
-    for each, shift, cut in zip(straight, apart, cuts, strict=True):
-        size = float(shift @ shift) * cut.rate**2
+    for each, shift, own in zip(straight, apart, rates.tolist(), strict=True):
+        size = float(shift @ shift) * own**2
         precisions.append(1 / (each.pool.moment_sd**2 + size * gram_sd**2 / 2))
-        moments.append(each.pool.moment - cut.rate * gram @ shift)
+        moments.append(each.pool.moment - own * gram @ shift)
     total = math.fsum(precisions)
     weights = np.array(precisions) / total
-    rates = np.array([cut.rate for cut in cuts])
     rate = float(weights @ rates)
-    squares = [_square(*pair, gram) for pair in zip(straight, apart, strict=True)]
+    squares = [_square(*pair, gram / level) for pair in zip(straight, apart, strict=True)]
     square, square_sd = _weighed(squares, pools[-1])
     last = straight[-1].shift
-    own = _apart(square, last, pools[-1].bound)
+    variance = _apart(square, last, pools[-1].bound)
     spread = float(weights @ [cut.square - cut.mean**2 for cut in cuts]) / rate
     left = max(spread / shape.residual**2, LEAST_LEFT)
     pool = replace(
         average,
         gram=rate * average.gram,
         moment=np.tensordot(weights, np.array(moments), axes=1),
-        square=average.rows * (left * own + rate * last**2),
+        square=average.rows * (left * variance + rate * level * last**2),
         gram_sd=rate * average.gram_sd,
         moment_sd=1 / math.sqrt(total),
         square_sd=left * square_sd,

@@ -40,7 +40,7 @@ RADIUS_POWER = -0.3
 RADII = (1.0, 20.0)
 MOST_STATED = 3.0
 """Most of ρ where the typical intervals of all columns are stated: their corner lies at √3."""
-REACH = 0.45
+REACH = 0.43
 REACH_POWER = -1 / 3
 REACHES = (0.4, 4.0)
 LEAST_SHARE = 0.2

@@ -1,10 +1,10 @@
 r"""A family's score over several visits, whose residuals were cut at bounds.
 
-At visit k a row is u = T'x with r = y − x'θ_k; both are shrunk by α, which depends on x alone, and
-αr is cut at ±B_k. A response that is 0 or 1, or a count, has few values, so the mean of what a
+At visit k a row is u = T'x with r = y − x'θ_k; u is shrunk by α, which depends on x alone, and r is
+cut at ±B_k. A response that is 0 or 1, or a count, has few values, so the mean of what a
 bound leaves of it is known for every row:
 
-    q̄(x) = Σ_s P(y = s | x'β) Σ_k w_k cut(s − x'θ_k; ±B_k/α),
+    q̄(x) = Σ_s P(y = s | x'β) Σ_k w_k cut(s − x'θ_k; ±B_k)/α,
 
 w_k being the weights by which the visits' moments were joined (`readings.py`). The joined moment
 has the mean E[α²u q̄(x)] + const, the constant being what joining added, and a straight line reads
@@ -116,10 +116,10 @@ class VisitedScore(Score):
         for start, bound, weight in zip(
             readings.starts, readings.bounds, readings.weights, strict=True
         ):
-            reach = (bound / self._shrunk)[:, None]
             residuals = self._scaled - (self.rows @ start)[:, None]
-            left += weight * np.clip(residuals, -reach, reach)
-        return left
+            left += weight * np.clip(residuals, -bound, bound)
+        over: Array = left / self._shrunk[:, None]
+        return over
 
     @cached_property
     def _level(self) -> float:
@@ -182,9 +182,9 @@ class VisitedScore(Score):
         return max(told / max(float(np.mean(variances)), 1e-300), 0.0)
 
     def mapped_errors(self, beta: Array, dispersion: float, variance: float) -> Array:
-        """C with Cov(moment) = σ²CκSC' in the kept mapped columns; σ² is of shrunk rows."""
+        """C with Cov(moment) = σ²CκSC' in the kept mapped columns, κ the frame's rate."""
         variances, bend = self._variances_and_bend(beta)
-        squares = self._shrunk**2 * (dispersion * variances + bend**2)
+        squares = dispersion * variances + bend**2
         mapped = self._mapped @ self.kept.basis
         count = len(self.rows)
         errors = (mapped * squares[:, None]).T @ mapped / (count * self.frame.rate * variance)
@@ -192,13 +192,17 @@ class VisitedScore(Score):
         return np.asarray(np.linalg.cholesky(errors) @ inverse, dtype=float)
 
     def _variances_and_bend(self, beta: Array) -> tuple[Array, Array]:
-        """Of q at every row: its variance, and how far its mean is off the straight line."""
+        """Of cut residuals, αq, at every row: the variance, and how far the mean is off the line.
+
+        What joining added to the intercept's moment, E[αu·αq], lies beside rows' mean α ≈ √level.
+        """
         chances = self.answers.chances(self.law.rows @ beta)
-        means = np.sum(chances * self._left, axis=1)
-        variances = np.maximum(np.sum(chances * self._left**2, axis=1) - means**2, 0.0)
+        cut = self._left * self._shrunk[:, None]
+        means = np.sum(chances * cut, axis=1)
+        variances = np.maximum(np.sum(chances * cut**2, axis=1) - means**2, 0.0)
         line = self.kept.basis @ self._own_line(beta) - self.kept.rest
-        straight = self._mapped @ (self.frame.rate * line + self._apart)
-        return variances, means + self._bend / self._level - straight
+        straight = self._level * (self._mapped @ (self.frame.rate * line + self._apart))
+        return variances, means + self._bend / np.sqrt(self._level) - straight
 
     # The first answer.
 
@@ -222,11 +226,13 @@ class VisitedScore(Score):
         readings = self.readings
         mapped = self.rows @ readings.first_map
         shrunk = _shrinking(mapped, readings.first_radius)
-        reach = (readings.first_bound / shrunk)[:, None]
+        bound = readings.first_bound
         residuals = self._scaled - (self.rows @ readings.first_start)[:, None]
-        left = np.clip(residuals, -reach, reach)
-        weighed = mapped * ((shrunk / self._shrunk) ** 2)[:, None]
-        inner = readings.first_rate * weighed.T @ mapped
+        left = np.clip(residuals, -bound, bound) / shrunk[:, None]
+        kept = (shrunk / self._shrunk) ** 2
+        weighed = mapped * kept[:, None]
+        level = self._level * float(np.mean(kept))  # of the first answer's rows
+        inner = readings.first_rate / level * weighed.T @ mapped
         index = self.law.rows @ beta
         if slope:
             slopes = np.sum(self.answers.slopes(index) * left, axis=1)

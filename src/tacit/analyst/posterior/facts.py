@@ -157,7 +157,8 @@ class FrameFacts(Record):
     gram_sd: float
     whole: float
     rate: float
-    misfit: Matrix | None = None  # absent from posteriors of before
+    level: float = 1.0  # absent from posteriors of before
+    misfit: Matrix | None = None  # likewise
     unexpected: Matrix | None = None  # likewise
     shown: Matrix | None = None  # likewise
     shown_sd: float = 0.0
