@@ -4,10 +4,11 @@ Let h = d/(nμ) be the noise on one of d directions over what n rows hold there,
 study plans them. Bounds balance noise, which grows with them, against what they take away.
 Residuals of sd σ that are cut at tσ show a change of the coefficients at the rate erf(t/√2), under
 noise in proportion to t: for t → 0 the ratio of the two is 1.25σ, for t = 2 it is 2.1σ. So bounds
-are small where noise decides, and grow as h^(−1/3) where what is cut does: noise² + bias² of a
-bias that falls off like t^(−2). Rows are kept whole up to ρ√d, ρ = 1 where noise decides, and none
-is longer than its public ranges let it be. Who states where all columns typically lie says that
-rows far beyond are few: more length would be noise on directions along which columns hardly differ.
+are small where noise decides, and grow as h^(−0.4) where what is cut does: noise² + bias² of a
+bias that falls off like t^(−3/2), chosen on public tables (docs/visits.md). Rows are kept whole up
+to ρ√d, ρ = 1 where noise decides, and none is longer than its public ranges let it be. Who states
+where all columns typically lie says that rows far beyond are few: more length would be noise on
+directions along which columns hardly differ.
 
 What n rows leave unsure does not fall with μ. Rows of length ρ√d and residuals of tσ put noise on
 a slope that is √2·ρ·t·h·√(n/d) of its sampling error (`noise_share`; 1.6 times that where a row is
@@ -35,13 +36,13 @@ from tacit.study.visits import has_places
 from tacit.study.visits import hidden as whole_hidden
 
 SLOPES_FROM = 1 / 3
-RADIUS = 0.4
+RADIUS = 0.36
 RADIUS_POWER = -0.3
 RADII = (1.0, 20.0)
 MOST_STATED = 3.0
 """Most of ρ where the typical intervals of all columns are stated: their corner lies at √3."""
-REACH = 0.43
-REACH_POWER = -1 / 3
+REACH = 0.47
+REACH_POWER = -0.4
 REACHES = (0.4, 4.0)
 LEAST_SHARE = 0.2
 """Noise on a slope over its sampling error, were all directions equally long, below which bounds
