@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.conflict import yielded
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.misfit import Told, misfit_of, pull_of, unexpected_of
 from tacit.analyst.posterior.differing import Differing
@@ -296,7 +297,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         visits.append(joined([Pool.of(answer) for answer in answers], apart, shape))
     rows = np.array([each.pool.rows for each in visits])
     rate = float(rows @ [each.rate for each in visits] / rows.sum())
-    shared, later = _errors([each.shaped(shape) for each in visits])
+    shaped = [each.shaped(shape) for each in visits]
+    shared, later = _errors(shaped)
     frame = Frame(
         map=matrix,
         start=start,
@@ -311,7 +313,11 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         level=shape.level,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
-    frame = replace(frame, attenuation=_attenuation(frame, opening, known, shape, whole))
+    frame = replace(
+        frame,
+        attenuation=_attenuation(frame, opening, known, shape, whole),
+        covariance=yielded(frame.covariance, inverse @ (frame.first - start), shaped),
+    )
     seen = seen_of(visits)
     shown = shown_of(known, seen, shape.level)
     frame = replace(frame, shown=rate * shown.gram, shown_sd=rate * shown.sd)

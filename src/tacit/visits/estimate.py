@@ -168,20 +168,25 @@ def axes_of(gram: Array, *, intercept: bool) -> tuple[Array, Array]:
 def update(pool: Pool, prior: Array, mean: Array, residual: float) -> tuple[Array, Array]:
     """Posterior mean and covariance of θ given X'r = X'Xθ + noise, the noise of X'X included."""
     gram = pool.gram
-    identity = np.eye(len(mean))
     precision = np.linalg.inv(prior)
     second = prior + np.outer(mean, mean)
     theta = mean
     covariance = prior
     for _ in range(ROUNDS):
-        noise = pool.moment_sd**2 * identity + residual * gram
-        noise = noise + pool.gram_sd**2 / 2 * (np.trace(second) * identity + second)
-        gain = np.linalg.solve(noise, gram).T
+        gain = np.linalg.solve(noise_of(pool, second, residual), gram).T
         information = gain @ gram + precision
         covariance = np.linalg.inv((information + information.T) / 2).astype(float)
         theta = covariance @ (gain @ pool.moment + precision @ mean)
         second = covariance + np.outer(theta, theta)
     return theta, covariance
+
+
+def noise_of(pool: Pool, second: Array, residual: float) -> Array:
+    """Covariance of X'r about X'Xθ, that of X'X's own noise included; `second` is E[θθ']."""
+    identity = np.eye(len(second))
+    noise: Array = pool.moment_sd**2 * identity + residual * pool.gram
+    noise += pool.gram_sd**2 / 2 * (np.trace(second) * identity + second)
+    return noise
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,51 @@
+r"""A first answer that corrections contradict gives way to them, axis by axis.
+
+The first answer, or all that was told before the map was made anew, is the prior of what
+corrections tell. Along directions in which rows hardly spread, X'X was taken for longer than it is:
+its steps were too short, and it seems to be far surer than it is. Where corrections then find the
+line elsewhere, the two contradict each other, and a prior that is taken at its word wins by being
+wrong. So it is widened there. In coordinates in which the prior is standard normal and corrections
+tell of each axis by itself, let them find y with a variance of 1/a. The prior's variance becomes
+
+    max(1, y²/9 − 1/a),
+
+which makes y a distance of three standard deviations. Within that it stays as it is: a prior that
+is right is widened along one axis in 370.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.visits.estimate import noise_of, update
+from tacit.visits.pool import Pool, together
+
+Array = NDArray[np.float64]
+
+CONTRADICTED = 9.0
+"""Squared distance, over the variance of prior and corrections together, beyond which it is one."""
+PASSES = 2
+"""What X'X's own noise does to X'r depends on how far off the line may be, so on the new prior."""
+TINY = 1e-12
+
+
+def yielded(prior: Array, mean: Array, pools: Sequence[Pool]) -> Array:
+    """The covariance of a prior about `mean`, (d, d), in the light of all holders' corrections."""
+    pool = together(pools)
+    residual = max(pool.square, 0.0) / pool.rows
+    values, vectors = np.linalg.eigh((prior + prior.T) / 2)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    shown = pool.gram @ root
+    apart = pool.moment - pool.gram @ mean
+    wider = prior
+    for _ in range(PASSES):
+        theta, covariance = update(pool, wider, mean, residual)
+        noise = noise_of(pool, covariance + np.outer(theta, theta), residual)
+        weighed = np.linalg.solve(noise, shown)
+        told, axes = np.linalg.eigh(shown.T @ weighed)
+        told = np.maximum(told, TINY)
+        found = axes.T @ (weighed.T @ apart) / told
+        factors = np.maximum(1.0, found**2 / CONTRADICTED - 1 / told)
+        wider = root @ (axes * factors) @ axes.T @ root
+    return np.asarray((wider + wider.T) / 2, dtype=float)
