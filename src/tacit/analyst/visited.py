@@ -4,7 +4,7 @@ All corrections of a study map rows alike, so a holder's answers are noisy readi
 sums: their noise is averaged, and the rows' own error enters once. The evidence is that of the
 regression of r = y − x'θ₀ on u = T'x, whose coefficients b tell θ = θ₀ + Tb. The first answer,
 which has other columns and other shrunk rows, is the prior of b, widened by the sampling error that
-it shares with the rest.
+it shares with the rest, and where the rest contradicts it (`conflict.py`).
 """
 
 import math
