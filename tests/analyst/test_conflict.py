@@ -1,6 +1,6 @@
 """A first answer that corrections contradict gives way to them, and only there.
 
-Covers `tacit.analyst.conflict`.
+Covers `tacit.visits.conflict`.
 """
 
 import math
@@ -11,18 +11,19 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tacit import Study, fit
-from tacit.analyst import conflict
 from tacit.analyst.collection import collect
-from tacit.analyst.conflict import yielded
 from tacit.simulation import simulate
+from tacit.visits import conflict
+from tacit.visits.conflict import yielded
 from tacit.visits.estimate import update
-from tacit.visits.pool import Pool
+from tacit.visits.pool import Pool, together
 
 D = 4
 ROWS = 1000.0
 PRIOR = np.diag([0.04, 0.01, 0.0025, 0.01])
 GRAM = ROWS * np.array([[1.0, 0.3, 0, 0], [0.3, 1.0, 0, 0], [0, 0, 0.5, 0.1], [0, 0, 0.1, 0.2]])
 MOMENT_SD = 10.0
+RESIDUAL = 0.05
 NOISE = ("gram_sd", "moment_sd", "square_sd")
 
 
@@ -31,7 +32,7 @@ def pool(moment):
         rows=ROWS,
         gram=GRAM,
         moment=moment,
-        square=0.05 * ROWS,
+        square=RESIDUAL * ROWS,
         gram_sd=1.0,
         moment_sd=MOMENT_SD,
         square_sd=1.0,
@@ -41,7 +42,7 @@ def pool(moment):
 
 def drawn(rng, theta):
     """Corrections of this line, sampling error and noise included."""
-    noise = rng.multivariate_normal(np.zeros(D), 0.05 * GRAM + MOMENT_SD**2 * np.eye(D))
+    noise = rng.multivariate_normal(np.zeros(D), RESIDUAL * GRAM + MOMENT_SD**2 * np.eye(D))
     return pool(GRAM @ theta + noise)
 
 
@@ -51,7 +52,7 @@ def test_a_prior_that_is_right_stays():
     widened = 0
     for _ in range(250):
         theta = rng.multivariate_normal(np.zeros(D), PRIOR)
-        new = yielded(PRIOR, np.zeros(D), [drawn(rng, theta)])
+        new = yielded(drawn(rng, theta), PRIOR, np.zeros(D), RESIDUAL)
         factors = np.linalg.eigvals(np.linalg.solve(PRIOR, new)).real
         assert np.all(factors > 1 - 1e-9)
         widened += int(np.sum(factors > 1 + 1e-9))
@@ -62,9 +63,9 @@ def test_a_prior_that_is_wrong_along_one_axis_yields_there_alone():
     """Twenty of its sds off along the third: it would draw the line half of the way back."""
     theta = np.array([0.1, -0.05, 1.0, 0.02])
     corrections = pool(GRAM @ theta)
-    new = yielded(PRIOR, np.zeros(D), [corrections])
-    kept, _ = update(corrections, PRIOR, np.zeros(D), 0.05)
-    found, _ = update(corrections, new, np.zeros(D), 0.05)
+    new = yielded(corrections, PRIOR, np.zeros(D), RESIDUAL)
+    kept, _ = update(corrections, PRIOR, np.zeros(D), RESIDUAL)
+    found, _ = update(corrections, new, np.zeros(D), RESIDUAL)
     assert kept[2] < 0.9
     assert found[2] == pytest.approx(1.0, abs=0.02)
     assert_allclose(new[:2, :2], PRIOR[:2, :2], rtol=0.3, atol=0.003)
@@ -75,20 +76,24 @@ def test_all_holders_speak_together():
     whole = pool(GRAM @ np.array([0.1, -0.05, 1.0, 0.02]))
     sds = {name: getattr(whole, name) / math.sqrt(2) for name in NOISE}
     half = replace(whole.of_rows(ROWS / 2), **sds)
-    together = yielded(PRIOR, np.zeros(D), [half, half])
-    assert_allclose(together, yielded(PRIOR, np.zeros(D), [whole]), rtol=1e-6, atol=1e-9)
+    of_both = yielded(together([half, half]), PRIOR, np.zeros(D), RESIDUAL)
+    of_one = yielded(whole, PRIOR, np.zeros(D), RESIDUAL)
+    assert_allclose(of_both, of_one, rtol=1e-6, atol=1e-9)
 
 
-def test_columns_that_hardly_differ_are_told_apart_where_corrections_tell_them(monkeypatch):
-    """Their slopes cancel, so that the first answer, to which they look as one, sees none.
+# Two columns that are nearly one, and whose slopes cancel: the first answer, to which they look as
+# one, sees none of the difference of 5.
 
-    A first answer that never yields leaves a difference of 5 off by 3.7, one that does by 1.
-    """
-    rng = np.random.default_rng(3)
+
+def alike(rng):
     x = rng.uniform(-1, 1, 5500)
     other = np.clip(x + 0.05 * rng.normal(size=5500), -1, 1)
     rest = rng.uniform(-1, 1, (5500, 3))
     y = 2.5 * (x - other) + 0.25 * rng.normal(size=5500)
+    return np.column_stack([x, other, rest, y.clip(-1, 1)])
+
+
+def conversations():
     study = Study.from_document(
         {
             "name": "alike",
@@ -99,12 +104,29 @@ def test_columns_that_hardly_differ_are_told_apart_where_corrections_tell_them(m
             "planned_rows": [5500],
         }
     )
-    table = np.column_stack([x, other, rest, y.clip(-1, 1)])
-    releases = [simulate(study, table, np.random.default_rng(run), holder="h") for run in range(3)]
+    table = alike(np.random.default_rng(3))
+    return [simulate(study, table, np.random.default_rng(run), holder="h") for run in range(3)]
+
+
+def test_columns_that_hardly_differ_are_told_apart_where_corrections_tell_them(monkeypatch):
+    """A first answer that never yields leaves the difference off by 4.5, one that does by 0.5."""
+    releases = conversations()
 
     def off():
         slopes = [fit(collect([each], allow_simulated=True)).mean() for each in releases]
         return float(np.mean([abs(slope[1] - slope[2] - 5.0) for slope in slopes]))
+
+    yields = off()
+    monkeypatch.setattr(conflict, "CONTRADICTED", np.inf)
+    assert yields < 0.5 * off()
+
+
+def test_questions_follow_corrections_too(monkeypatch):
+    """The offset of the last is off by 0.8; where no answer yields, by 4.2."""
+
+    def off():
+        starts = [each.answers[-1].question.start for each in conversations()]
+        return float(np.mean([abs(start[1] - start[2] - 5.0) for start in starts]))
 
     yields = off()
     monkeypatch.setattr(conflict, "CONTRADICTED", np.inf)

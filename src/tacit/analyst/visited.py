@@ -4,7 +4,7 @@ All corrections of a study map rows alike, so a holder's answers are noisy readi
 sums: their noise is averaged, and the rows' own error enters once. The evidence is that of the
 regression of r = y − x'θ₀ on u = T'x, whose coefficients b tell θ = θ₀ + Tb. The first answer,
 which has other columns and other shrunk rows, is the prior of b, widened by the sampling error that
-it shares with the rest, and where the rest contradicts it (`conflict.py`).
+it shares with the rest, and where the rest contradicts it (`visits/conflict.py`).
 """
 
 import math
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.conflict import yielded
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.misfit import Told, misfit_of, pull_of, unexpected_of
 from tacit.analyst.posterior.differing import Differing
@@ -30,6 +29,7 @@ from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.visits.ask import check_questions
+from tacit.visits.conflict import yielded
 from tacit.visits.estimate import update
 from tacit.visits.opening import Opening, first_opening, opening_of, step_of
 from tacit.visits.pool import Known, Pool, Shape, joined, shape_of, together
@@ -316,7 +316,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     frame = replace(
         frame,
         attenuation=_attenuation(frame, opening, known, shape, whole),
-        covariance=yielded(frame.covariance, inverse @ (frame.first - start), shaped),
+        covariance=_yielded(frame, shaped),
     )
     seen = seen_of(visits)
     shown = shown_of(known, seen, shape.level)
@@ -364,6 +364,13 @@ def _attenuation(
     return np.asarray(share * whole.T @ opening.answer.attenuation)
 
 
+def _yielded(frame: Frame, pools: Sequence[Pool]) -> Array:
+    """The first answer's covariance, wider where all holders' corrections contradict it."""
+    pool = together(pools)
+    mean = np.linalg.inv(frame.map) @ (frame.first - frame.start)
+    return yielded(pool, frame.covariance, mean, max(pool.square, 0.0) / pool.rows)
+
+
 def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     """What the covariance of the answer that is a prior lacks, in the frame's columns.
 
@@ -379,7 +386,8 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
         step = step_of(first, talks)
         size = step.pool.rows * step.rate / frame.rate
         sure = size * across.T @ frame.sure @ across
-        _, careful = update(replace(step.pool, gram=sure), own + lacking, step.mean, step.left)
+        pool = replace(step.pool, gram=sure)
+        _, careful = update(pool, step.prior + lacking, step.mean, step.left)
         values, vectors = np.linalg.eigh(careful - step.covariance)
         lacking = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(across @ lacking @ across.T)

@@ -17,6 +17,7 @@ from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.study.visits import has_places, hidden, placed
+from tacit.visits.conflict import yielded
 from tacit.visits.cut import cut_of
 from tacit.visits.estimate import (
     UNEXPLAINED,
@@ -81,6 +82,7 @@ class Step:
     known: Known  # X'X per row of rows that are not shrunk
     pool: Pool  # all corrections in one
     mean: Array  # (d,): of θ before them, in mapped units
+    prior: Array  # (d, d): its covariance, wider where they contradict it
     left: float  # variance of residuals that they were read with
 
 
@@ -159,8 +161,8 @@ def step_of(opening: Opening, talks: Talks) -> Step:
     least = least_residual(shape.residual, pools[-1].bound)
     left = max(shape.residual, least * opening.answer.response)
     residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
-    prior = opening.stretch.covariance
     pool = visits.shaped(shape)
+    prior = yielded(pool, opening.stretch.covariance, mean, residual)
     theta, covariance = update(pool, prior, mean, residual)
     spread = math.sqrt(residual + float(np.trace(opening.stretch.known.gram @ covariance)))
     return Step(
@@ -173,6 +175,7 @@ def step_of(opening: Opening, talks: Talks) -> Step:
         known=shape.known,
         pool=pool,
         mean=mean,
+        prior=prior,
         left=residual,
     )
 

@@ -49,6 +49,15 @@ Array = NDArray[np.float64]
 
 MOST_COLUMNS = 100
 """Columns up to which the law of rows is built for R²: more take seconds."""
+UNSURE = 0.5
+LEAST_EXPLAINED = 0.1
+"""R² is told roughly where less than this share of it is sure, and where that may matter: its
+interval of 90 % reaches above the second. Of runs on public tables that lost half of what can be
+explained most are so, of the others few (docs/accuracy.md)."""
+ROUGH = (
+    "How much the features explain is told roughly only (R2 {low:.2f} to {high:.2f}): the line may "
+    "miss half of what there is to explain."
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,11 @@ class Explained:
     mean: float
     low: float
     high: float
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether half of it is unsure, were it the interval of 90 %."""
+        return self.low < UNSURE * self.mean and self.high > LEAST_EXPLAINED
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,12 @@ def explained(posterior: "Posterior", probability: float) -> Explained | None:
     noise = noise / weight**2 + share**2 * response.noise
     sampling = _sampling(posterior, pooled, slopes, response.variance)
     return _within(share, math.sqrt(noise / response.variance**2 + sampling), probability)
+
+
+def rough_of(posterior: "Posterior") -> str:
+    """What a reader should know of R²: a sentence, or nothing."""
+    share = explained(posterior, 0.9)
+    return ROUGH.format(low=share.low, high=share.high) if share and share.is_rough else ""
 
 
 def _sampling(posterior: "Posterior", pooled: Pooled, slopes: Array, variance: float) -> float:

@@ -14,7 +14,7 @@ from tacit.analyst.posterior.holders import Holders
 from tacit.analyst.posterior.laws import Draws, Mixture, Outcome, Student
 from tacit.analyst.posterior.posterior import Contribution, Posterior, UnitsName
 from tacit.analyst.posterior.ratios import Ratios, ratios_of
-from tacit.analyst.posterior.reading import Explained, standardised_units
+from tacit.analyst.posterior.reading import Explained, rough_of, standardised_units
 from tacit.analyst.posterior.text_table import text_table
 from tacit.study.labels import labelled
 from tacit.study.words import counted
@@ -179,6 +179,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
     is_chain = isinstance(outcome, Draws) and posterior.method != AVERAGED
     mixed = mixing(posterior.draws(units)) if is_chain else None
     warning = outcome.warning if isinstance(outcome, Mixture) else ""
+    rough = "" if warning else rough_of(posterior)
     holders = posterior.holders(probability, units)
     differ = "" if holders is None else holders.sentence
     return Summary(
@@ -188,7 +189,7 @@ def summarise(posterior: Posterior, probability: float, units: UnitsName) -> Sum
         rows=_rows(posterior, probability, units, mixed),
         residual_sd=posterior.residual_sd(units),
         verdict=_judged(outcome, is_chain=is_chain),
-        caveat=" ".join(filter(None, [posterior.caveat, warning, differ])),
+        caveat=" ".join(filter(None, [posterior.caveat, warning, rough, differ])),
         response=posterior.model.response.modelled,
         estimand=estimand(posterior),
         holders=holders,

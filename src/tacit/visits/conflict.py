@@ -1,4 +1,4 @@
-r"""A first answer that corrections contradict gives way to them, axis by axis.
+r"""An answer that corrections contradict gives way to them, axis by axis.
 
 The first answer, or all that was told before the map was made anew, is the prior of what
 corrections tell. Along directions in which rows hardly spread, X'X was taken for longer than it is:
@@ -13,13 +13,11 @@ which makes y a distance of three standard deviations. Within that it stays as i
 is right is widened along one axis in 370.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.visits.estimate import noise_of, update
-from tacit.visits.pool import Pool, together
+from tacit.visits.pool import Pool
 
 Array = NDArray[np.float64]
 
@@ -27,18 +25,22 @@ CONTRADICTED = 9.0
 """Squared distance, over the variance of prior and corrections together, beyond which it is one."""
 PASSES = 2
 """What X'X's own noise does to X'r depends on how far off the line may be, so on the new prior."""
+OPEN = 1e4
+"""Times the prior's variance, of the one that the first pass has: were it the prior itself, a line
+that corrections left far behind would explain them by X'X's noise, which grows with the way."""
 TINY = 1e-12
 
 
-def yielded(prior: Array, mean: Array, pools: Sequence[Pool]) -> Array:
-    """The covariance of a prior about `mean`, (d, d), in the light of all holders' corrections."""
-    pool = together(pools)
-    residual = max(pool.square, 0.0) / pool.rows
+def yielded(pool: Pool, prior: Array, mean: Array, residual: float) -> Array:
+    """The covariance of a prior about `mean`, (d, d), in the light of all holders' corrections.
+
+    `residual` is the variance of residuals, as for `update`.
+    """
     values, vectors = np.linalg.eigh((prior + prior.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     shown = pool.gram @ root
     apart = pool.moment - pool.gram @ mean
-    wider = prior
+    wider = OPEN * prior
     for _ in range(PASSES):
         theta, covariance = update(pool, wider, mean, residual)
         noise = noise_of(pool, covariance + np.outer(theta, theta), residual)
