@@ -24,7 +24,10 @@ DEPENDENT = 1e-4
 
 @dataclass(frozen=True)
 class Population:
-    """A table, features mapped to [−1, 1] by their ranges, and what least squares finds in it."""
+    """A table, features mapped to [−1, 1] by their ranges, and what least squares finds in it.
+
+    A feature of two values is one of 0 and 1, as people code answers.
+    """
 
     name: str
     x: np.ndarray  # (n, p)
@@ -68,23 +71,26 @@ class Population:
         )
 
     def _feature(self, k: int, way: str) -> dict[str, object]:
-        feature: dict[str, object] = {"name": f"x{k}", "range": [-1.0, 1.0]}
+        low = float(self.x[:, k].min())
+        feature: dict[str, object] = {"name": f"x{k}", "range": [low, 1.0]}
         if way == "typical":
             middle = float(self.x[:, k].mean())
             reach = math.sqrt(3) * float(self.x[:, k].std())
-            feature["typical"] = [max(-1.0, middle - reach), min(1.0, middle + reach)]
+            feature["typical"] = [max(low, middle - reach), min(1.0, middle + reach)]
         return feature
 
 
 @cache
 def load(path: Path) -> Population:
-    """A table, every column mapped to [−1, 1], dependent ones left out."""
+    """A table, every column mapped to [−1, 1] or 0 and 1, dependent ones left out."""
     rows = np.loadtxt(path, delimiter=",")
     low = rows.min(axis=0)
     high = rows.max(axis=0)
     varies = high > low
     scaled = 2 * (rows - low)[:, varies] / (high - low)[varies] - 1
     x = scaled[:, :-1]
+    answers = np.all(np.abs(x) == 1, axis=0)
+    x[:, answers] = (1 + x[:, answers]) / 2
     return Population(path.name.split(".")[0], x[:, independent(x)], scaled[:, -1])
 
 

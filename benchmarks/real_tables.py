@@ -275,6 +275,7 @@ WARNINGS = {
     "a spread is hidden": "hides the spread",
     "an interval is the prior's": "expected beforehand",
     "the residual variance is vague": VAGUE,
+    "R² is rough": "told roughly",
 }
 """What a summary may warn of, and words of the sentence."""
 NAMES = ("ours", "robust", "predictive", "warned")

@@ -2,7 +2,8 @@
 
 Rows are imagined as public tables are in the middle: features fill a little over half of their
 public ranges, nearer to one end and with a long tail to the other, or all of their typical
-intervals; neighbours overlap; and the response has the guessed R².
+intervals, or are answers of 0 and 1 where that is their range; neighbours overlap; and the response
+has the guessed R².
 """
 
 import math
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from tacit.analyst.families.fit import check_study
 from tacit.analyst.families.links import FamilyName, Link, link_named
@@ -34,6 +36,9 @@ CROWD = 7
 """Correlation of a numeric feature with the one before it where there are so many or more: the
 variance of its slope is then 6.6 times that of a feature which goes with no other. Of fewer it is
 less in proportion, and of one there is none."""
+ONES = 0.2
+"""Share of ones of a feature whose range is 0 to 1: on public tables it is nearly always an answer
+of yes or no, which spreads three times as far as a number that fills half of that range."""
 MOST_EXTREME = 1e-6
 """Rate, over the response's range, below which no constant is looked for."""
 HALVINGS = 60
@@ -51,7 +56,7 @@ class Guess:
     """
 
     r_squared: float = 0.5
-    fill: float | None = None  # None: FILL of a range, and all of a typical interval
+    fill: float | None = None  # None: FILL of a range, all of a typical one, ONES of 0 to 1
     correlation: float | None = None  # of a numeric feature with the one before it; None: by rule
     response_sd: float = 0.27
     spread: float | None = None  # sd of a coefficient between holders; None: as it is estimated
@@ -67,6 +72,10 @@ class Guess:
         if self.fill is not None:
             return self.fill
         return FILL if feature.typical is None else 1.0
+
+    def is_answer(self, feature: Feature) -> bool:
+        """Whether a numeric feature is taken for answers of 0 and 1."""
+        return self.fill is None and feature.typical is None and feature.range == (0.0, 1.0)
 
     def correlated(self, study: Study) -> float:
         """Correlation of neighbouring numeric features: the more there are, the more it is."""
@@ -108,7 +117,9 @@ def imagined_rows(
 
 
 def _values(feature: Feature, guess: Guess, normal: Array) -> Array:
-    """Values of a numeric feature with a long tail upwards, made of normal ones."""
+    """Values of a numeric feature with a long tail upwards, made of normal ones; or answers."""
+    if guess.is_answer(feature):
+        return (normal > ndtri(1 - ONES)).astype(float)
     middle, half = feature.mapping
     fill = guess.filled(feature)
     long = np.expm1(TAIL * normal) / TAIL
