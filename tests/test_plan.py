@@ -332,3 +332,16 @@ def test_imagined_rows_are_as_public_tables_are_in_the_middle():
     assert_allclose(overlap[1:-1], 6.6, rtol=0.1)
     days = (table["days"] - 15) / 15
     assert_allclose(days.std(), 0.25, rtol=0.1)
+
+
+def test_a_feature_of_0_to_1_is_planned_as_answers():
+    """Unless a fill is stated; its slope is known far better than that of a number would be."""
+    features = [{"name": "smokes", "range": [0, 1]}, {"name": "bmi", "range": [15, 50]}]
+    study = study_of(features=features)
+    table, _ = imagined_rows(study, Guess(), np.random.default_rng(0), 20_000)
+    assert set(table["smokes"]) == {0.0, 1.0}
+    assert table["smokes"].mean() == pytest.approx(0.2, abs=0.02)
+    [answers] = forecast(study, [5000], [1.0])
+    [number] = forecast(study, [5000], [1.0], Guess(fill=0.55))
+    assert answers.widths[1] < 0.6 * number.widths[1]
+    assert answers.wide[1] > number.widths[1]  # should it be a share after all

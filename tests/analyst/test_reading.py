@@ -16,6 +16,7 @@ from tacit.analyst.methods.noise_aware import fit as noise_aware
 from tacit.analyst.posterior.laws import Draws, Student
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.posterior.posterior import Contribution, Posterior
+from tacit.analyst.posterior.reading import Explained
 from tacit.analyst.posterior.source import Source
 from tacit.analyst.prior import Prior
 from tacit.errors import PosteriorError
@@ -184,3 +185,58 @@ def test_r2_of_nothing_but_noise_starts_at_zero():
     told = fit(collect([released], allow_simulated=True)).explained()
     assert told.low == 0
     assert told.low <= told.mean <= told.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("share", "rough"),
+    [
+        (Explained(mean=0.16, low=0.0, high=0.44), True),
+        (Explained(mean=0.16, low=0.1, high=0.22), False),
+        (Explained(mean=0.02, low=0.0, high=0.05), False),  # so little that it does not matter
+    ],
+)
+def test_r2_is_rough_where_half_of_it_is_unsure(share, rough):
+    assert share.is_rough == rough
+
+
+def long_tailed(rng, n=4000):
+    """A line through responses of which one in twenty lies far out."""
+    x = rng.uniform(-1, 1, (n, 4))
+    far = rng.random(n) < 0.05
+    y = 0.05 * x[:, 0] - 0.03 * x[:, 1] + np.where(far, 0.5, 0.05) * rng.normal(size=n)
+    return np.column_stack([x, y.clip(-1, 1)])
+
+
+def of_visits(epsilon, rng):
+    study = Study.from_document(
+        {
+            "name": "tails",
+            "epsilon": epsilon,
+            "delta": 1e-6,
+            "response": {"name": "y", "range": [-1.0, 1.0]},
+            "features": [{"name": f"x{k}", "range": [-1.0, 1.0]} for k in range(4)],
+            "planned_rows": [4000],
+        }
+    )
+    table = long_tailed(rng)
+    release = simulate(study, table, rng, holder="h")
+    return table, fit(collect([release], allow_simulated=True))
+
+
+@pytest.mark.parametrize(("epsilon", "says"), [(3.0, True), (100.0, False)])
+def test_a_summary_says_where_r2_is_rough(epsilon, says):
+    """A tail that bounds cut leaves open how much is explained, until noise leaves room for it."""
+    _, posterior = of_visits(epsilon, np.random.default_rng(1))
+    for summary in (posterior.summary(), posterior.summary(0.5)):  # whatever is shown
+        assert ("told roughly" in summary.caveat) == says, summary
+    assert ("told roughly" in posterior.summary().to_dict()["caveat"]) == says
+
+
+def test_a_bound_far_beyond_residuals_does_not_make_them_larger():
+    """Bounds follow tails, here to over ten sds of residuals; R² is that of the table."""
+    table, posterior = of_visits(100.0, np.random.default_rng(1))
+    design = np.column_stack([np.ones(len(table)), table[:, :-1]])
+    y = table[:, -1]
+    left = y - design @ np.linalg.lstsq(design, y)[0]
+    assert posterior.residual_sd() == pytest.approx(left.std(), rel=0.1)
+    assert posterior.explained().mean == pytest.approx(1 - left.var() / y.var(), abs=0.02)

@@ -31,6 +31,8 @@ LEAST_LEFT = 0.05
 """Smallest share of the residual variance that cutting leaves, over the rate."""
 CLEARLY = 2.0
 """Standard deviations of its noise from which a mean of residuals is told from none."""
+LEAST_CLEAR_SD = 0.01
+"""Smallest sd of residuals over their bound where noise does not hide it."""
 RESIDUAL_DOUBT = 0.5
 """Relative sd of the residual variance that the first answer leads to expect."""
 BEND_DOUBT = 0.4
@@ -158,8 +160,8 @@ def shape_of(
     straight = [_straight(*pair, level) for pair in zip(pools, laws, strict=True)]
     whole = rows / level * gram
     squares = [_square(*pair, whole) for pair in zip(straight, apart, strict=True)]
-    square, noise = _weighed(squares, pools[-1])
-    seen = _apart(square, laws[-1].shift, pools[-1].bound)
+    square, noise = _weighed(squares, pools)
+    seen = _apart(square, laws[-1].shift, _least(noise / rows, pools[-1].bound))
     told_of = 1 / (1 + (noise / rows / (RESIDUAL_DOUBT * residual**2)) ** 2)
     return Shape(
         gram=gram,
@@ -216,9 +218,19 @@ def _straight(pool: Pool, law: Law, level: float) -> Straight:
     )
 
 
-def _apart(square: float, shift: float, bound: float) -> float:
+def _apart(square: float, shift: float, least: float) -> float:
     """Variance of residuals about their mean."""
-    return max(square - shift**2, (LEAST_SD * bound) ** 2)
+    return max(square - shift**2, least)
+
+
+def _least(noise: float, bound: float) -> float:
+    """Smallest mean square that residuals are taken to have, told with noise of this sd.
+
+    A long tail leads to a bound of many standard deviations, which is no reason to take residuals
+    for larger than they are seen to be.
+    """
+    clear = min((LEAST_SD * bound) ** 2, CLEARLY * noise)
+    return max(clear, (LEAST_CLEAR_SD * bound) ** 2)
 
 
 @dataclass(frozen=True)
@@ -262,9 +274,9 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     weights = np.array(precisions) / total
     rate = float(weights @ rates)
     squares = [_square(*pair, gram / level) for pair in zip(straight, apart, strict=True)]
-    square, square_sd = _weighed(squares, pools[-1])
+    square, square_sd = _weighed(squares, pools)
     last = straight[-1].shift
-    variance = _apart(square, last, pools[-1].bound)
+    variance = _apart(square, last, _least(square_sd / average.rows, pools[-1].bound))
     spread = float(weights @ [cut.square - cut.mean**2 for cut in cuts]) / rate
     left = max(spread / shape.residual**2, LEAST_LEFT)
     pool = replace(
@@ -317,16 +329,27 @@ def _tail(squares: Sequence[Square], pools: Sequence[Pool]) -> float:
     bounds = [pool.bound for pool in pools]
     wide = squares[int(np.argmax(bounds))]
     narrow = squares[int(np.argmin(bounds))]
-    noise = math.hypot(wide.noise, narrow.noise)
-    return math.sqrt(max(wide.total - narrow.total - CLEARLY * noise, 0.0) / pools[-1].rows)
+    return math.sqrt(_short(narrow, wide) / pools[-1].rows)
 
 
-def _weighed(squares: Sequence[Square], last: Pool) -> tuple[float, float]:
-    """Mean square of residuals as all visits tell it together, and the noise's sd on the sum."""
-    precisions = [1 / each.noise**2 for each in squares]
+def _weighed(squares: Sequence[Square], pools: Sequence[Pool]) -> tuple[float, float]:
+    """Mean square of residuals as all visits tell it together, and the noise's sd on the sum.
+
+    What a visit's bound took off a tail, as the widest one shows it, counts as an error of it.
+    """
+    wide = squares[int(np.argmax([pool.bound for pool in pools]))]
+    spreads = [math.hypot(each.noise, _short(each, wide)) for each in squares]
+    precisions = [1 / spread**2 for spread in spreads]
     total = math.fsum(precisions)
+    last = pools[-1]
     square = float(np.dot(precisions, [each.total for each in squares])) / total / last.rows
-    return max(square, (LEAST_SD * last.bound) ** 2), 1 / math.sqrt(total)
+    noise = 1 / math.sqrt(total)
+    return max(square, _least(noise / last.rows, last.bound)), noise
+
+
+def _short(square: Square, wide: Square) -> float:
+    """By how much less a visit shows than the one of the widest bound, beyond noise."""
+    return max(wide.total - square.total - CLEARLY * math.hypot(wide.noise, square.noise), 0.0)
 
 
 @dataclass(frozen=True)
