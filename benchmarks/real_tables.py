@@ -132,7 +132,7 @@ def robust_cover(population: Population, chosen: np.ndarray) -> float:
     leverage = np.einsum("ia,ab,ib->i", design, inverse, design)
     residual = (population.y[chosen] - design @ estimate) / (1 - np.minimum(leverage, 0.999))
     meat = (design * residual[:, None] ** 2).T @ design
-    error = np.sqrt(np.diag(inverse @ meat @ inverse))
+    error = np.sqrt(np.maximum(np.diag(inverse @ meat @ inverse), 0.0))
     return float(np.mean(np.abs(estimate - population.slopes) <= 1.645 * error))
 
 
