@@ -64,7 +64,8 @@ Fill = Annotated[
         min=0.01,
         max=1,
         help="Guess: share of their (typical) ranges that features fill. "
-        "[default: 0.55 of a range, all of a typical one, 0 and 1 for a range of 0 to 1, and a band]",
+        "[default: 0.55 of a range, all of a typical one, 0 and 1 for a range of 0 to 1, and "
+        "a band]",
     ),
 ]
 Spread = Annotated[
