@@ -118,6 +118,7 @@ class Cover:
     predictive: float
     caveat: str
     lost: float
+    explained: float  # −1, 0 or 1: the table's R² lies below, in or above the interval of R²
 
     @property
     def warned(self) -> bool:
@@ -148,12 +149,15 @@ def cover(population: Population, study: Study, holders: int, run: int) -> Cover
     predicted = posterior.predict(table, PROBABILITY)
     y = population.y[new]
     inside = (predicted["low"].to_numpy() <= y) & (y <= predicted["high"].to_numpy())
+    share = posterior.explained(PROBABILITY)
+    true = population.explained / float(np.sum((population.y - population.y.mean()) ** 2))
     return Cover(
         ours=float(np.mean((low <= population.slopes) & (population.slopes <= high))),
         robust=robust_cover(population, chosen),
         predictive=float(np.mean(inside)),
         caveat=posterior.summary().caveat,
         lost=population.loss(posterior.mean()),
+        explained=0 if share is None else float(true > share.high) - float(true < share.low),
     )
 
 
@@ -237,6 +241,7 @@ def measure_cover(bench: Bench, paths: list[Path], asked: Asked, cells: Cells) -
     every = [one for drawn in runs for one in drawn]
     say_warned(bench, way, every)
     say_vague(bench, way, every)
+    say_explained(bench, way, every)
 
 
 def say_warned(bench: Bench, way: str, every: list[Cover]) -> None:
@@ -254,6 +259,16 @@ def say_warned(bench: Bench, way: str, every: list[Cover]) -> None:
             f"{way}: of {len(chosen)} runs that {what} the summary warns in {warned}: "
             + ", ".join(counts)
         )
+
+
+def say_explained(bench: Bench, way: str, every: list[Cover]) -> None:
+    """Say how often intervals of R² hold the table's own."""
+    counts = [sum(one.explained == side for one in every) for side in (0, -1, 1)]
+    shares = [f"{count / len(every):.0%}" for count in counts]
+    bench.say(
+        f"{way}: the table's R² lies in its interval in {shares[0]} of runs, below it in "
+        f"{shares[1]}, above it in {shares[2]}"
+    )
 
 
 def say_vague(bench: Bench, way: str, every: list[Cover]) -> None:

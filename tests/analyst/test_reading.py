@@ -232,6 +232,12 @@ def test_a_summary_says_where_r2_is_rough(epsilon, says):
     assert ("told roughly" in posterior.summary().to_dict()["caveat"]) == says
 
 
+@pytest.mark.parametrize(("epsilon", "says"), [(0.3, True), (100.0, False)])
+def test_a_summary_says_that_bounds_cut_tails(epsilon, says):
+    _, posterior = of_visits(epsilon, np.random.default_rng(1))
+    assert ("normal tails" in posterior.summary().estimand) == says
+
+
 def test_a_bound_far_beyond_residuals_does_not_make_them_larger():
     """Bounds follow tails, here to over ten sds of residuals; R² is that of the table."""
     table, posterior = of_visits(100.0, np.random.default_rng(1))

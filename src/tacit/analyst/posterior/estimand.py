@@ -29,6 +29,12 @@ VISITED = (
 )
 ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it{but}."
 STATED = ", but not for rows far beyond a stated typical interval"
+NORMAL_TAILS = (
+    "The residual sd, and R2 with it, are those of residuals with normal tails: bounds cut longer "
+    "ones off, which would make the sd larger and R2 smaller."
+)
+HARDLY_CUT = 0.995
+"""Share of residuals within a visit's bound from which on tails are not spoken of."""
 HARMLESS = "Where the relation is {straight} this changes nothing."
 LEFT_OUT = (
     "Left out of the study's terms: {names}. What these explain is in the residual, and in the "
@@ -108,7 +114,14 @@ def _visited(posterior: Posterior, words: dict[str, Any]) -> str:
     if posterior.family is not None:
         return told
     stated = any(product.is_typical for product in posterior.study.products)
-    return f"{told} {ALLOWED.format(but=STATED if stated else '')}"
+    sentences = [told, ALLOWED.format(but=STATED if stated else ""), _tails(posterior)]
+    return " ".join(filter(None, sentences))
+
+
+def _tails(posterior: Posterior) -> str:
+    """What is told of residuals whose tails bounds cut off."""
+    frame = None if posterior.source is None else posterior.source.evidence.frame
+    return "" if frame is None or frame.inside >= HARDLY_CUT else NORMAL_TAILS
 
 
 def _told(posterior: Posterior, sentence: str, words: dict[str, Any]) -> str:
