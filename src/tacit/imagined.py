@@ -38,7 +38,7 @@ variance of its slope is then 6.6 times that of a feature which goes with no oth
 less in proportion, and of one there is none."""
 ONES = 0.2
 """Share of ones of a feature whose range is 0 to 1: on public tables it is nearly always an answer
-of yes or no, which spreads three times as far as a number that fills half of that range."""
+of yes or no, which spreads two and a half times as far as a number that fills half of it."""
 MOST_EXTREME = 1e-6
 """Rate, over the response's range, below which no constant is looked for."""
 HALVINGS = 60

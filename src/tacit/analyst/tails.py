@@ -71,8 +71,7 @@ def line_of(frame: "Frame", opening: Opening, talks: Sequence[Sequence[Answer]])
     step = step_of(opening, talks)
     turn = np.linalg.inv(frame.map) @ opening.map
     sure = step.pool.rows * turn.T @ frame.sure @ turn
-    prior = opening.stretch.covariance
-    _, covariance = update(replace(step.pool, gram=sure), prior, step.mean, step.left)
+    _, covariance = update(replace(step.pool, gram=sure), step.prior, step.mean, step.left)
     covariance = turn @ covariance @ turn.T
     if frame.unexpected is not None:
         covariance = covariance + pull_of(covariance, frame.covariance, frame.unexpected)
