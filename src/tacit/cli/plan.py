@@ -218,6 +218,8 @@ def _guessed(guess: "Guess", study: "Study") -> list[str]:
     ]
     if guess.fill is None:
         lines.append("         (between: all of them, and a quarter with responses spread wider)")
+    if any(map(guess.is_answer, study.features)):
+        lines.append("         or are answers of 0 and 1 where that is their range")
     lines.append("         with a long tail, and neighbours that correlate, as on public tables")
     if guess.spread is not None:
         lines.append(f"         and that slopes differ between holders with sd {guess.spread:g}")

@@ -252,8 +252,8 @@ def shrinking(study: Study) -> str:
     """What happens to long rows."""
     if study.visit_count > 1:
         return (
-            "each question says, from what was published before, how long a row may be: a longer "
-            "one is shrunk to that, response included"
+            "each question says, from what was published before, how long a row and how large a "
+            "residual may be: a longer row is shrunk to that, a larger residual cut"
         )
     if study.row_radius >= study.longest_row:
         return "no row is shrunk"
