@@ -16,6 +16,7 @@ models are compared it is left aside: there a prior must say what is usual of sl
 found before.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,6 +105,8 @@ def _sub_frame(frame: Frame, basis: Array, matrix: Array, *, added: float, noisi
         shown=None if frame.shown is None else basis.T @ frame.shown @ basis,
         shown_sd=frame.shown_sd,
         attenuation=None if frame.attenuation is None else frame.attenuation @ basis,
+        tail=math.log((math.exp(frame.tail) + added) / (1 + added)),
+        tail_sd=frame.tail_sd / (1 + added),
     )
 
 

@@ -6,7 +6,9 @@ Of normal residuals all tell one σ; of such with long tails they tell a σ that
 So residuals are taken for normal with a variance in proportion to exp(2τz), z standard normal: τ is
 the length of the tail, their kurtosis 3exp(4τ²). Beforehand τ has an exponential law of mean
 `USUAL`, and log σ any value, so that without other bounds, or under much noise, tails are what is
-usual: short. Of every τ σ is the most likely one.
+usual: short. Of every τ σ is the most likely one. Bounds cut far tails off the line, too, so that
+these move it little; of the variance of residuals they are a part, and for that the mean is
+`USUAL_WHOLE`, as tables have it.
 
 Residuals from θ_k, not θ, have (θ − θ_k)'X'X(θ − θ_k)/n more variance, as well as that is known.
 """
@@ -34,6 +36,9 @@ Array = NDArray[np.float64]
 
 USUAL = 0.05
 """Mean length of a tail before anything is told."""
+USUAL_WHOLE = 0.25
+"""The same where the variance of residuals as they are is asked for: chosen by R² of public tables,
+out of 0.05, 0.25 and 0.4."""
 LENGTHS = np.linspace(0.0, 1.0, 21) ** 1.5
 """Lengths of tails that are weighed against each other."""
 OTHER_MAP = 0.03
@@ -53,8 +58,8 @@ LEAST = 0.05
 """Least of σ² where the search begins, over the squared bound."""
 LOGS = np.linspace(-5.0, 5.0, 2001)
 """Logarithms of bounds, over a normal residual's sd, at which what they leave is tabulated."""
-NODES, _weights = np.polynomial.hermite_e.hermegauss(7)
-WEIGHTS = _weights / _weights.sum()
+NODES, _raw = np.polynomial.hermite_e.hermegauss(7)
+WEIGHTS = _raw / _raw.sum()
 
 
 class Line(NamedTuple):
@@ -173,11 +178,14 @@ def _fitted(variance: Array, readings: Sequence[Reading]) -> _Fitted:
     return _Fitted(square=square, slope=(rates * parts) @ WEIGHTS, variance=spread)
 
 
-def excess_of(readings: Sequence[Reading]) -> float:
-    """Mean square of what the last bound takes off beyond what it takes off normal residuals.
+class _Lengths(NamedTuple):
+    """Tails of every length, (length,), in the light of all readings."""
 
-    Both are mean squares, over the variance of normal residuals of which it leaves as much.
-    """
+    variance: Array  # of residuals, the most likely
+    scores: Array  # logarithms of likelihoods
+
+
+def _lengths(readings: Sequence[Reading]) -> _Lengths:
     last = readings[-1]
     least = LEAST * last.bound**2
     begin = max(whole_sd(last.square, last.bound) ** 2 - last.apart, least)
@@ -192,9 +200,41 @@ def excess_of(readings: Sequence[Reading]) -> float:
     fitted = _fitted(variance, readings)
     told = np.sum(fitted.slope**2 / fitted.variance, axis=1)
     misses = (read - fitted.square) ** 2 / fitted.variance + np.log(fitted.variance)
-    scores = -0.5 * (np.sum(misses, axis=1) + np.log1p(told)) - LENGTHS / USUAL
+    return _Lengths(variance, -0.5 * (np.sum(misses, axis=1) + np.log1p(told)))
+
+
+def _weights(lengths: _Lengths, usual: float) -> Array:
+    """Chances of lengths, where their usual mean is this."""
+    scores = lengths.scores - LENGTHS / usual
     weights = np.gradient(LENGTHS) * np.exp(scores - scores.max())
-    return float(weights @ _beyond(variance, last.bound) ** 2 / weights.sum())
+    shares: Array = weights / weights.sum()
+    return shares
+
+
+def excess_of(readings: Sequence[Reading]) -> float:
+    """Mean square of what the last bound takes off beyond what it takes off normal residuals.
+
+    Both are mean squares, over the variance of normal residuals of which it leaves as much.
+    """
+    lengths = _lengths(readings)
+    beyond = _beyond(lengths.variance, readings[-1].bound)
+    return float(_weights(lengths, USUAL) @ beyond**2)
+
+
+class Longer(NamedTuple):
+    """The variance of residuals as they are over that of normal ones, by its logarithm."""
+
+    mean: float
+    sd: float
+
+
+def longer_of(readings: Sequence[Reading]) -> Longer:
+    """How much more variance residuals have than were their tails normal."""
+    lengths = _lengths(readings)
+    weights = _weights(lengths, USUAL_WHOLE)
+    more = np.log(lengths.variance / lengths.variance[0])
+    mean = float(weights @ more)
+    return Longer(mean=max(mean, 0.0), sd=math.sqrt(float(weights @ (more - mean) ** 2)))
 
 
 def _beyond(variance: Array, bound: float) -> Array:

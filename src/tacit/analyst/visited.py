@@ -24,7 +24,7 @@ from tacit.analyst.readings import Readings
 from tacit.analyst.scatter import scatter_of
 from tacit.analyst.shown import Shown, seen_of, shown_of, sure_of
 from tacit.analyst.streams import Batches
-from tacit.analyst.tails import excess_of, line_of, readings_of
+from tacit.analyst.tails import excess_of, line_of, longer_of, readings_of
 from tacit.errors import ReleaseError
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
@@ -71,6 +71,8 @@ class Frame:
     shown: Array | None = None  # (d, d): X'X per row as corrections show it; `gram` where None
     shown_sd: float = 0.0  # of a diagonal entry of it
     attenuation: Array | None = None  # (d,): by which X'r per row is too small; None where unknown
+    tail: float = 0.0  # logarithm of residuals' variance over that which normal tails would have
+    tail_sd: float = 0.0
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -325,9 +327,11 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
     frame = replace(frame, unexpected=lacking)
     line = line_of(frame, opening, talks)
-    excess = excess_of(readings_of([release.answers for release in given], line))
-    told = Told.of(last, shape, seen, rows=float(rows.sum()), excess=excess)
-    frame = replace(frame, misfit=misfit_of(study, places, last, told))
+    readings = readings_of([release.answers for release in given], line)
+    told = Told.of(last, shape, seen, rows=float(rows.sum()), excess=excess_of(readings))
+    misfit = misfit_of(study, places, last, told)
+    longer = longer_of(readings)
+    frame = replace(frame, misfit=misfit, tail=longer.mean, tail_sd=longer.sd)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))

@@ -30,8 +30,8 @@ VISITED = (
 ALLOWED = "Intervals allow for how far the best one for rows as they are may lie from it{but}."
 STATED = ", but not for rows far beyond a stated typical interval"
 NORMAL_TAILS = (
-    "The residual sd, and R2 with it, are those of residuals with normal tails: bounds cut longer "
-    "ones off, which would make the sd larger and R2 smaller."
+    "The residual sd is that of residuals with normal tails, since bounds cut longer ones off; R2 "
+    "allows for what is told of these."
 )
 HARDLY_CUT = 0.995
 """Share of residuals within a visit's bound from which on tails are not spoken of."""

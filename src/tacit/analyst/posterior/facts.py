@@ -163,6 +163,8 @@ class FrameFacts(Record):
     shown: Matrix | None = None  # likewise
     shown_sd: float = 0.0
     attenuation: Vector | None = None  # likewise
+    tail: float = 0.0  # likewise
+    tail_sd: float = 0.0
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 

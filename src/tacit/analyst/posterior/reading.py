@@ -22,9 +22,11 @@ E = β̄'Fβ̄ + tr(FC), the posterior mean of β'Fβ. C goes with the mean: X'X
 taken at their word. What widens intervals for a line that is not straight is no part of what slopes
 explain, and where little is told it would make E as large as it likes. Slopes are read off
 residuals, which the noise of X'X hardly touches, so the errors of β, F and σ² are taken as
-independent: to first order R² moves by (σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2E²/W +
-what noise of X'X adds, where C is the posterior's covariance of slopes, widened as it is. Without
-noise this is the sampling variance above.
+independent. Residuals are meant as they are, of which bounds cut the tails off: σ² is that of
+normal tails times what releases tell of longer ones (`tails.py`). To first order R² moves by
+(σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2E²/W + what noise of X'X adds, where C is the
+posterior's covariance of slopes, widened as it is. Without noise and tails this is the sampling
+variance above.
 """
 
 import math
@@ -180,7 +182,7 @@ def _explained_by_visits(
 ) -> Explained | None:
     """R² of a study of several visits, which publishes residuals."""
     outcome = posterior.outcome
-    residual = outcome.residual_variance()
+    residual = _residual(outcome, evidence)
     if not residual > 0:
         return None
     intercept = posterior.model.intercept
@@ -192,7 +194,9 @@ def _explained_by_visits(
     noise = (pooled.rows * _mapped_noise(posterior, evidence, slopes)) ** 2
     of_signal = 4 * float(along @ outcome.covariance() @ along)
     of_signal += 2 * signal**2 / weight + noise / weight**2
-    of_residual = max(_doubt(outcome), 2 * residual**2 / weight)
+    tail, tail_sd = _tail(evidence)
+    of_residual = max(math.exp(2 * tail) * _doubt(outcome), 2 * residual**2 / weight)
+    of_residual += (tail_sd * residual) ** 2
     total = signal + residual
     sd = math.sqrt(residual**2 * of_signal + signal**2 * of_residual) / total**2
     return _within(signal / total, sd, probability)
@@ -298,13 +302,25 @@ def _response_variance(posterior: "Posterior", pooled: Pooled, evidence: Evidenc
     if evidence.frame is None:
         response = response_of(pooled, evidence)
         return None if response is None else response.variance
-    residual = posterior.outcome.residual_variance()
+    residual = _residual(posterior.outcome, evidence)
     return _signal(posterior, pooled, evidence) + residual if residual > 0 else None
 
 
 def _weight(pooled: Pooled, *, intercept: bool, rate: float = 1.0) -> float:
     """W of κX'X, or κ times the number of rows without an intercept."""
     return max(float(pooled.gram[0, 0]), 1e-12) if intercept else rate * pooled.rows
+
+
+def _tail(evidence: Evidence) -> tuple[float, float]:
+    """Logarithm of residuals' variance over that which normal tails would have, and its sd."""
+    frame = evidence.frame
+    return (0.0, 0.0) if frame is None else (frame.tail, frame.tail_sd)
+
+
+def _residual(outcome: Outcome, evidence: Evidence) -> float:
+    """Variance of residuals as they are, tails included."""
+    tail, _ = _tail(evidence)
+    return math.exp(tail) * outcome.residual_variance()
 
 
 def rate_of(evidence: Evidence) -> float:
