@@ -11,8 +11,9 @@ import pytest
 from tacit import Study
 from tacit.analyst import tails, visited
 from tacit.analyst.collection import collect
-from tacit.analyst.tails import Reading, excess_of
+from tacit.analyst.tails import Reading, excess_of, longer_of
 from tacit.simulation import simulate
+from tacit.visits.cut import whole_sd
 
 BOUNDS = (3.0, 1.8, 1.2, 1.1, 1.1)
 MANY = 400_000
@@ -60,6 +61,18 @@ def test_a_long_tail_is_found(length, apart):
     residuals = drawn(length)
     told = math.sqrt(excess_of(readings(residuals, apart=apart)))
     assert told == pytest.approx(beyond(residuals, BOUNDS[-1]), rel=1 / 3)
+
+
+@pytest.mark.parametrize("length", [0.0, 0.4, 0.6])
+def test_the_variance_of_residuals_is_told_with_their_tails(length):
+    """Within a twentieth of what the bounds' normal law leaves out, or two of its own sds."""
+    residuals = drawn(length)
+    told = readings(residuals)
+    longer = longer_of(told)
+    true = math.log(residuals.var() / whole_sd(told[-1].square, told[-1].bound) ** 2)
+    assert longer.mean == pytest.approx(true, abs=max(0.05, 2 * longer.sd))
+    assert longer.mean > 0.5 * true or length == 0
+    assert (longer.mean < 0.05) == (length == 0)
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.5])
