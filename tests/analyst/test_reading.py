@@ -246,3 +246,13 @@ def test_a_bound_far_beyond_residuals_does_not_make_them_larger():
     left = y - design @ np.linalg.lstsq(design, y)[0]
     assert posterior.residual_sd() == pytest.approx(left.std(), rel=0.1)
     assert posterior.explained().mean == pytest.approx(1 - left.var() / y.var(), abs=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 100.0])
+def test_a_tail_counts_in_r2_once(epsilon):
+    """Bounds follow it there, so that visits tell of it themselves."""
+    table, posterior = of_visits(epsilon, np.random.default_rng(1))
+    design = np.column_stack([np.ones(len(table)), table[:, :-1]])
+    y = table[:, -1]
+    left = y - design @ np.linalg.lstsq(design, y)[0]
+    assert posterior.explained().mean == pytest.approx(1 - left.var() / y.var(), abs=0.01)

@@ -13,7 +13,6 @@ from tacit.analyst import tails, visited
 from tacit.analyst.collection import collect
 from tacit.analyst.tails import Reading, excess_of, longer_of
 from tacit.simulation import simulate
-from tacit.visits.cut import whole_sd
 
 BOUNDS = (3.0, 1.8, 1.2, 1.1, 1.1)
 MANY = 400_000
@@ -65,14 +64,17 @@ def test_a_long_tail_is_found(length, apart):
 
 @pytest.mark.parametrize("length", [0.0, 0.4, 0.6])
 def test_the_variance_of_residuals_is_told_with_their_tails(length):
-    """Within a twentieth of what the bounds' normal law leaves out, or two of its own sds."""
+    """Over that of the normal ones that readings suit best: the law of drawn ones is the right one.
+
+    A tenth is what a tail's end beyond the widest bound leaves open.
+    """
     residuals = drawn(length)
     told = readings(residuals)
-    longer = longer_of(told)
-    true = math.log(residuals.var() / whole_sd(told[-1].square, told[-1].bound) ** 2)
-    assert longer.mean == pytest.approx(true, abs=max(0.05, 2 * longer.sd))
-    assert longer.mean > 0.5 * true or length == 0
-    assert (longer.mean < 0.05) == (length == 0)
+    normal = tails._lengths(told).variance[0]
+    true = math.log(residuals.var() / normal)
+    assert longer_of(told, normal).mean == pytest.approx(true, abs=0.02 + 0.1 * true)
+    assert (true > 0.1) == (length > 0)
+    assert longer_of(told, residuals.var()).mean < 0.02  # which visits had told
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.5])

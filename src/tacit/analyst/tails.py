@@ -222,17 +222,20 @@ def excess_of(readings: Sequence[Reading]) -> float:
 
 
 class Longer(NamedTuple):
-    """The variance of residuals as they are over that of normal ones, by its logarithm."""
+    """The variance of residuals as they are over that which visits tell, by its logarithm."""
 
     mean: float
     sd: float
 
 
-def longer_of(readings: Sequence[Reading]) -> Longer:
-    """How much more variance residuals have than were their tails normal."""
+def longer_of(readings: Sequence[Reading], told: float) -> Longer:
+    """How much more variance residuals have than visits have told.
+
+    Bounds that follow a tail leave little of it out; narrow ones leave all.
+    """
     lengths = _lengths(readings)
     weights = _weights(lengths, USUAL_WHOLE)
-    more = np.log(lengths.variance / lengths.variance[0])
+    more = np.log(lengths.variance / told)
     mean = float(weights @ more)
     return Longer(mean=max(mean, 0.0), sd=math.sqrt(float(weights @ (more - mean) ** 2)))
 

@@ -71,7 +71,7 @@ class Frame:
     shown: Array | None = None  # (d, d): X'X per row as corrections show it; `gram` where None
     shown_sd: float = 0.0  # of a diagonal entry of it
     attenuation: Array | None = None  # (d,): by which X'r per row is too small; None where unknown
-    tail: float = 0.0  # logarithm of residuals' variance over that which normal tails would have
+    tail: float = 0.0  # logarithm of residuals' variance over that which visits tell
     tail_sd: float = 0.0
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
@@ -330,7 +330,8 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     readings = readings_of([release.answers for release in given], line)
     told = Told.of(last, shape, seen, rows=float(rows.sum()), excess=excess_of(readings))
     misfit = misfit_of(study, places, last, told)
-    longer = longer_of(readings)
+    squares = sum(each.pool.square for each in visits)
+    longer = longer_of(readings, frame.whole * max(squares / rows.sum(), TINY))
     frame = replace(frame, misfit=misfit, tail=longer.mean, tail_sd=longer.sd)
     evidence = _evidence(study, [each.pool for each in visits], frame)
     must_be_finite(frame.map, frame.start, frame.first, frame.whole)

@@ -22,8 +22,8 @@ E = β̄'Fβ̄ + tr(FC), the posterior mean of β'Fβ. C goes with the mean: X'X
 taken at their word. What widens intervals for a line that is not straight is no part of what slopes
 explain, and where little is told it would make E as large as it likes. Slopes are read off
 residuals, which the noise of X'X hardly touches, so the errors of β, F and σ² are taken as
-independent. Residuals are meant as they are, of which bounds cut the tails off: σ² is that of
-normal tails times what releases tell of longer ones (`tails.py`). To first order R² moves by
+independent. Residuals are meant as they are, of which bounds cut the tails off: σ² is what visits
+tell times what these leave out of longer ones (`tails.py`). To first order R² moves by
 (σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2E²/W + what noise of X'X adds, where C is the
 posterior's covariance of slopes, widened as it is. Without noise and tails this is the sampling
 variance above.
@@ -312,7 +312,7 @@ def _weight(pooled: Pooled, *, intercept: bool, rate: float = 1.0) -> float:
 
 
 def _tail(evidence: Evidence) -> tuple[float, float]:
-    """Logarithm of residuals' variance over that which normal tails would have, and its sd."""
+    """Logarithm of residuals' variance over that which visits tell, and its sd."""
     frame = evidence.frame
     return (0.0, 0.0) if frame is None else (frame.tail, frame.tail_sd)
 
