@@ -231,11 +231,12 @@ class Longer(NamedTuple):
 def longer_of(readings: Sequence[Reading], told: float) -> Longer:
     """How much more variance residuals have than visits have told.
 
-    Bounds that follow a tail leave little of it out; narrow ones leave all.
+    Bounds that follow a tail leave little of it out; narrow ones leave all. Where readings without
+    any tail tell of more than visits did, that is noise, and no tail.
     """
     lengths = _lengths(readings)
     weights = _weights(lengths, USUAL_WHOLE)
-    more = np.log(lengths.variance / told)
+    more = np.log(lengths.variance / max(told, lengths.variance[0]))
     mean = float(weights @ more)
     return Longer(mean=max(mean, 0.0), sd=math.sqrt(float(weights @ (more - mean) ** 2)))
 
