@@ -236,9 +236,10 @@ def longer_of(readings: Sequence[Reading], told: float) -> Longer:
     """
     lengths = _lengths(readings)
     weights = _weights(lengths, USUAL_WHOLE)
-    more = np.log(lengths.variance / max(told, lengths.variance[0]))
+    least = max(told, float(lengths.variance[0]))
+    more = np.log(np.maximum(lengths.variance / least, 1.0))
     mean = float(weights @ more)
-    return Longer(mean=max(mean, 0.0), sd=math.sqrt(float(weights @ (more - mean) ** 2)))
+    return Longer(mean=mean, sd=math.sqrt(float(weights @ (more - mean) ** 2)))
 
 
 def _beyond(variance: Array, bound: float) -> Array:
