@@ -17,10 +17,9 @@ from tacit.privacy.mechanism import (
 )
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 
-PLACES = 0.08
-"""Share of the first visit, which asks where values lie; all others have equal parts."""
 TWO = (0.4, 0.6)
-"""Shares of two visits: a first answer in the study's own columns, one correction."""
+"""Shares of two visits: a first answer in the study's own columns, one correction. More visits have
+equal shares."""
 LEAST_WITH_PLACES = 3
 """Number of visits from which the first asks where values lie."""
 SQUARE_WEIGHT = 0.3
@@ -35,10 +34,7 @@ def shares_of(visits: int) -> tuple[float, ...]:
     """Share of μ² of each of so many visits."""
     if visits == 1:
         return (1.0,)
-    if visits == len(TWO):
-        shares: tuple[float, ...] = TWO
-    else:
-        shares = (PLACES, *([(1 - PLACES) / (visits - 1)] * (visits - 1)))
+    shares = TWO if visits == len(TWO) else (1 / visits,) * visits
     return tuple(share * ROUNDING_DOWN for share in shares)
 
 
