@@ -24,9 +24,9 @@ explain, and where little is told it would make E as large as it likes. Slopes a
 residuals, which the noise of X'X hardly touches, so the errors of β, F and σ² are taken as
 independent. Residuals are meant as they are, of which bounds cut the tails off: σ² is what visits
 tell times what these leave out of longer ones (`tails.py`). To first order R² moves by
-(σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2E²/W + what noise of X'X adds, where C is the
-posterior's covariance of slopes, widened as it is. Without noise and tails this is the sampling
-variance above.
+(σ²dE − E dσ²)/(E + σ²)² with Var(E) = 4β'FCFβ + 2tr(FCFC) + 2E²/W + what noise of X'X adds, where C
+is the posterior's covariance of slopes, widened as it is. Without noise and tails this is the
+sampling variance above.
 """
 
 import math
@@ -192,7 +192,9 @@ def _explained_by_visits(
     signal = _signal(posterior, pooled, evidence)
     weight = _weight(pooled, intercept=intercept, rate=rate_of(evidence))
     noise = (pooled.rows * _mapped_noise(posterior, evidence, slopes)) ** 2
-    of_signal = 4 * float(along @ outcome.covariance() @ along)
+    unsure = outcome.covariance()
+    twice = spread @ unsure
+    of_signal = 4 * float(along @ unsure @ along) + 2 * float(np.sum(twice * twice.T))
     of_signal += 2 * signal**2 / weight + noise / weight**2
     tail, tail_sd = _tail(evidence)
     of_residual = max(math.exp(2 * tail) * _doubt(outcome), 2 * residual**2 / weight)
