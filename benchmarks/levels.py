@@ -2,7 +2,7 @@
 
 A long row u is shrunk by α, its residual is not: X'X = Σα²uu', and X'r moves by Σαuu' for a change
 of the coefficients. What is published of lengths is the level, the mean of α², in the intercept's
-entry; a reading takes Σαuu' for X'X over the level (`visits/pool.py`).
+entry; a reading takes Σαuu' for X'X over the level (`visits/joined.py`).
 
 *shown*: trace of Σαuu' of slopes over that of Σα²uu'; *taken*: 1/level; *off*: one over the other,
 less 1. Rows are cut at ρ times their usual length, in columns that are equally long and go with no

@@ -18,6 +18,7 @@ from tacit.analyst.comparison.likelihood import likelihoods
 from tacit.analyst.comparison.models import named_models
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.fit import fit, refit
+from tacit.analyst.frame import Frame
 from tacit.analyst.methods import method_named
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.effects import effects
@@ -25,7 +26,6 @@ from tacit.analyst.posterior.laws import Mixture
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.analyst.posterior.reading import spread_of
 from tacit.analyst.prior import Prior
-from tacit.analyst.visited import Frame
 from tacit.simulation import simulate, simulate_visits
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from tacit.analyst.fit import fit, refit
 from tacit.analyst.posterior.posterior import Posterior
 from tacit.simulation import simulate_visits
 from tacit.visits.estimate import attenuation_of
-from tacit.visits.pool import Known
+from tacit.visits.known import Known
 
 Array = NDArray[np.float64]
 SLOPES = 0.15 * np.array([1.0, -1.0, 0.8, -0.6, 0.9, 0.7, -0.8, 1.0, 0.5])

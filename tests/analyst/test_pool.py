@@ -13,8 +13,10 @@ from tacit import Study
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit, refit
 from tacit.simulation import simulate
+from tacit.visits.joined import Joined, Shape, joined, shape_of
+from tacit.visits.known import Known
 from tacit.visits.opening import first_opening
-from tacit.visits.pool import Joined, Known, Pool, Shape, joined, shape_of
+from tacit.visits.pool import Pool
 
 Array = NDArray[np.float64]
 

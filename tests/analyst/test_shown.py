@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.analyst.shown import LEAST, Shown, shown_of, sure_of
-from tacit.visits.pool import Known
+from tacit.visits.known import Known
 
 D = 6
 SD = 0.1

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.frame import Frame
 from tacit.analyst.methods.noise_aware.slopes import LEAST_VARIANCE, usual_covariance
 from tacit.analyst.prior import Prior
-from tacit.analyst.visited import Frame
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:  # chains are also run where there are NumPy, SciPy and jax alone
-    from tacit.analyst.visited import Frame
+    from tacit.analyst.frame import Frame
     from tacit.privacy.layout import PartName
     from tacit.privacy.mechanism import Noise
     from tacit.study import Study

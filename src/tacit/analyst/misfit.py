@@ -29,7 +29,7 @@ from tacit.release.question import Question
 from tacit.study import Study
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
-from tacit.visits.pool import Shape
+from tacit.visits.joined import Shape
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.question import Question
+from tacit.visits.joined import Joined
 from tacit.visits.opening import Opening
-from tacit.visits.pool import Joined
 
 Array = NDArray[np.float64]
 

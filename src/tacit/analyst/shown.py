@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.visits.pool import Joined, Known, lifted
+from tacit.visits.joined import Joined
+from tacit.visits.known import Known, lifted
 
 Array = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ from tacit.visits.opening import Opening, step_of
 from tacit.visits.pool import Pool, together
 
 if TYPE_CHECKING:
-    from tacit.analyst.visited import Frame
+    from tacit.analyst.frame import Frame
 
 Array = NDArray[np.float64]
 

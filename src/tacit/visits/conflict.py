@@ -11,7 +11,13 @@ tell of each axis by itself, let them find y with a variance of 1/a. The prior's
 
 which makes y a distance of three standard deviations. Within that it stays as it is: a prior that
 is right is widened along one axis in 370.
+
+A bound that cuts nearly all residuals on one side contradicts every answer, and its moments say
+little of where the line is. What gives such a step away is how far it goes: no line moves by more
+than the response varies. Where one that followed corrections would, the prior stays as it is.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +37,25 @@ that corrections left far behind would explain them by X'X's noise, which grows 
 TINY = 1e-12
 
 
-def yielded(pool: Pool, prior: Array, mean: Array, residual: float) -> Array:
+class Reach(NamedTuple):
+    """How far a line may go."""
+
+    response: float  # sd of the response
+    intercept: bool
+
+    def holds(self, pool: Pool, way: Array) -> bool:
+        """Whether a change of the coefficients moves the line by less than the response varies.
+
+        X'X is that of cut residuals, so that a little more is let through.
+        """
+        gram = pool.gram / pool.rows
+        square = float(way @ gram @ way)
+        if self.intercept:
+            square -= float(gram[0] @ way) ** 2 / float(gram[0, 0])
+        return square <= self.response**2
+
+
+def yielded(pool: Pool, prior: Array, mean: Array, residual: float, reach: Reach) -> Array:
     """The covariance of a prior about `mean`, (d, d), in the light of all holders' corrections.
 
     `residual` is the variance of residuals, as for `update`.
@@ -50,4 +74,7 @@ def yielded(pool: Pool, prior: Array, mean: Array, residual: float) -> Array:
         found = axes.T @ (weighed.T @ apart) / told
         factors = np.maximum(1.0, found**2 / CONTRADICTED - 1 / told)
         wider = root @ (axes * factors) @ axes.T @ root
+    theta, _ = update(pool, wider, mean, residual)
+    if not reach.holds(pool, theta - mean):
+        return prior
     return np.asarray((wider + wider.T) / 2, dtype=float)

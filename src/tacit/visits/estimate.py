@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.visits.cut import cut_of
-from tacit.visits.pool import LEAST, Known, Pool, level_of, lifted
+from tacit.visits.known import LEAST, Known, lifted
+from tacit.visits.pool import Pool, level_of
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from tacit.release.question import Question
 from tacit.release.statistics import Answer, Release
 from tacit.study import Study
 from tacit.study.visits import has_places, hidden, placed
-from tacit.visits.conflict import yielded
+from tacit.visits.conflict import Reach, yielded
 from tacit.visits.cut import cut_of
 from tacit.visits.estimate import (
     UNEXPLAINED,
@@ -31,7 +31,9 @@ from tacit.visits.estimate import (
     whole_stretch_of,
 )
 from tacit.visits.first import USUAL_SPREAD, Spread, spread_of, usual_squares
-from tacit.visits.pool import Known, Pool, joined, lifted, shape_of, together
+from tacit.visits.joined import joined, shape_of
+from tacit.visits.known import Known, lifted
+from tacit.visits.pool import Pool, together
 
 Array = NDArray[np.float64]
 Talks = Sequence[Sequence[Answer]]
@@ -67,6 +69,11 @@ class Opening:
         """The answer, in the study's columns."""
         theta: Array = self.question.start + self.question.matrix @ self.answer.theta
         return theta
+
+    @property
+    def reach(self) -> Reach:
+        """How far corrections may lead."""
+        return Reach(self.answer.response, self.intercept)
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,7 @@ def step_of(opening: Opening, talks: Talks) -> Step:
     left = max(shape.residual, least * opening.answer.response)
     residual = min(UNEXPLAINED * opening.answer.response**2, left**2)
     pool = visits.shaped(shape)
-    prior = yielded(pool, opening.stretch.covariance, mean, residual)
+    prior = yielded(pool, opening.stretch.covariance, mean, residual, opening.reach)
     theta, covariance = update(pool, prior, mean, residual)
     spread = math.sqrt(residual + float(np.trace(opening.stretch.known.gram @ covariance)))
     return Step(

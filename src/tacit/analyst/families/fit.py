@@ -14,11 +14,11 @@ from tacit.analyst.families.links import Link, link_named
 from tacit.analyst.families.quiet import level_places, quieter
 from tacit.analyst.families.score import Score
 from tacit.analyst.families.visited import VisitedScore
+from tacit.analyst.frame import Frame
 from tacit.analyst.posterior.family import Family
 from tacit.analyst.posterior.laws import Mixture, Outcome
 from tacit.analyst.posterior.pooled import pool
 from tacit.analyst.prior import Prior
-from tacit.analyst.visited import Frame
 from tacit.errors import MethodError
 from tacit.study import Study
 from tacit.study.columns import Response

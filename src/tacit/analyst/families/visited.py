@@ -34,9 +34,9 @@ from tacit.analyst.families.law import Law, law_of
 from tacit.analyst.families.links import Link
 from tacit.analyst.families.quiet import level_places
 from tacit.analyst.families.score import Score
+from tacit.analyst.frame import Frame
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
-from tacit.analyst.visited import Frame
 from tacit.errors import MethodError
 from tacit.study import Study
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from tacit.analyst.evidence import Evidence
+from tacit.analyst.frame import Frame
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.posterior.source import Source
 from tacit.analyst.prior import Prior
 from tacit.analyst.readings import Readings
-from tacit.analyst.visited import Frame
 
 TWO_AXES = (
     "moments",
