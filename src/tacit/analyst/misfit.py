@@ -12,7 +12,9 @@ line may move: how much more it takes than off normal residuals the releases tel
 
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
-may be larger than it expected, and it pulls them to 0 (`pull_of`).
+may be larger than it expected, and it pulls them to 0 (`pull_of`). And so they may where nobody can
+tell, for noise hides both a slope and what its column has in common with others: columns of tables
+often go together, and slopes are then larger than the response's variance lets expect (`larger_of`).
 """
 
 import math
@@ -30,6 +32,7 @@ from tacit.study import Study
 from tacit.study.visits import placed
 from tacit.visits.first import Spread, spread_of
 from tacit.visits.joined import Shape
+from tacit.visits.opening import Opening
 
 Array = NDArray[np.float64]
 
@@ -57,6 +60,10 @@ NEAR = 0.2
 FAR = 0.3
 """Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
 the share of the range that lies there."""
+LARGER = 2.0
+"""By how much the variance of slopes may exceed what the first answer expects of them, over that: of
+nine public tables a quarter of slopes lies beyond 1.645 of the standard deviations that are expected,
+and a tenth beyond those of three times the variance (`benchmarks/usual_slopes.py`)."""
 ROOTS = (np.arange(60) + 0.5) / 60
 SHARES = ROOTS**2
 """Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
@@ -189,6 +196,25 @@ def unexpected_of(first: Array, taken_for: Array, gram: Array) -> Array:
     more = np.maximum(ratios / np.median(ratios), 1.0) - 1
     unexpected: Array = (axes * (more * usual)) @ axes.T
     return unexpected
+
+
+def larger_of(first: Opening) -> Array:
+    """Covariance that slopes larger than expected add to a first answer's, in mapped columns.
+
+    Expected of slopes is the variance P, and the first answer has the covariance C. Were they to
+    have `LARGER` times P beyond it, the answer would be off by a further `LARGER`·CP⁻¹C: by all of
+    that where noise hides slopes, and by next to nothing where rows tell them.
+    """
+    answer = first.answer
+    if answer.prior is None:
+        return np.zeros_like(answer.covariance)
+    kept = np.linalg.solve(answer.prior, answer.covariance).T
+    slopes = answer.prior.copy()
+    if first.intercept:
+        slopes[0, 0] = 0.0
+    back = np.linalg.inv(first.stretch.map)
+    larger: Array = LARGER * back @ kept @ slopes @ kept.T @ back.T
+    return larger
 
 
 def pull_of(covariance: Array, prior: Array, unexpected: Array) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.evidence import Evidence
 from tacit.analyst.frame import Frame
-from tacit.analyst.misfit import Told, misfit_of, unexpected_of
+from tacit.analyst.misfit import Told, larger_of, misfit_of, unexpected_of
 from tacit.analyst.readings import Readings
 from tacit.analyst.scatter import scatter_of
 from tacit.analyst.shown import seen_of, shown_of
@@ -163,7 +163,7 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
     shown = frame.told
     seen = across.T @ (shown.gram + FLAT * shown.sd * np.eye(len(shown.gram))) @ across
     own = first.stretch.covariance
-    lacking = unexpected_of(own, first.stretch.known.gram, seen)
+    lacking = unexpected_of(own, first.stretch.known.gram, seen) + larger_of(first)
     if max(len(talk) for talk in talks) > 1:
         step = step_of(first, talks)
         size = step.pool.rows * step.rate / frame.rate

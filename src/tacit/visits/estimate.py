@@ -88,6 +88,7 @@ class FirstAnswer:
     residual: float  # expected sd of residuals
     tail: float = 0.0  # root of the variance that a wider bound showed beyond a narrower one
     attenuation: Array | None = None  # (d,): see `attenuation_of`; None where it is next to none
+    prior: Array | None = None  # (d, d): covariance of θ before anything was told, if it is a first
 
 
 def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
@@ -121,6 +122,7 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
         response=response,
         residual=min(spread, 1.2 * response),
         attenuation=attenuation_of(replace(known, gram=gram), prior, theta, covariance),
+        prior=prior,
     )
 
 
