@@ -1,7 +1,7 @@
 """Pools: several visits to the same mapped rows are joined to one, at the last offset.
 
-Covers `tacit.visits.pool`, and how `tacit.analyst.visited` and `tacit.analyst.families.visited`
-read rows that are shrunk beside residuals that are not.
+Covers `tacit.visits.pool` and `tacit.visits.joined`, and how `tacit.analyst.visited` and
+`tacit.analyst.families.visited` read rows that are shrunk beside residuals that are not.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """X'X as corrections show it, and how much of that is sure.
 
-Covers `tacit.analyst.shown`.
+Covers `tacit.analyst.shown` and `tacit.visits.known`.
 """
 
 import numpy as np

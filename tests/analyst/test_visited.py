@@ -1,6 +1,7 @@
 """Releases of several visits, read together: intervals hold, also where a question misleads.
 
-Covers `tacit.analyst.visited`, `tacit.visits.estimate` and `tacit.visits.sound`.
+Covers `tacit.analyst.visited`, `tacit.analyst.frame`, `tacit.visits.estimate` and
+`tacit.visits.sound`.
 """
 
 import gzip

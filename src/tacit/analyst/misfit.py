@@ -14,7 +14,7 @@ And the first answer, which corrections have for a prior, expects an axis to exp
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
 may be larger than it expected, and it pulls them to 0 (`pull_of`). And so they may where nobody can
 tell, for noise hides both a slope and what its column has in common with others: columns of tables
-often go together, and slopes are then larger than the response's variance lets expect (`larger_of`).
+often go together, and slopes are then larger than the response lets expect (`larger_of`).
 """
 
 import math
@@ -61,9 +61,9 @@ FAR = 0.3
 """Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
 the share of the range that lies there."""
 LARGER = 2.0
-"""By how much the variance of slopes may exceed what the first answer expects of them, over that: of
-nine public tables a quarter of slopes lies beyond 1.645 of the standard deviations that are expected,
-and a tenth beyond those of three times the variance (`benchmarks/usual_slopes.py`)."""
+"""By how much the variance of slopes may exceed what the first answer expects of them, over that:
+of nine public tables a quarter of slopes lies beyond 1.645 of the standard deviations that are
+expected, and a tenth beyond those of three times the variance (`benchmarks/usual_slopes.py`)."""
 ROOTS = (np.arange(60) + 0.5) / 60
 SHARES = ROOTS**2
 """Values of ℓ that are weighed against each other, closer to each other the smaller they are."""

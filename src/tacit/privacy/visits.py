@@ -18,8 +18,11 @@ from tacit.privacy.mechanism import (
 from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 
 TWO = (0.4, 0.6)
-"""Shares of two visits: a first answer in the study's own columns, one correction. More visits have
-equal shares."""
+"""Shares of two visits: a first answer in the study's own columns, one correction."""
+BEYOND = 2
+"""The first of three visits and more, which asks where values lie, has the share that one of so many
+visits more would have; all others have equal parts. With few visits a smaller share misses where
+values lie, and no later visit makes good for that (docs/visits.md)."""
 LEAST_WITH_PLACES = 3
 """Number of visits from which the first asks where values lie."""
 SQUARE_WEIGHT = 0.3
@@ -34,7 +37,11 @@ def shares_of(visits: int) -> tuple[float, ...]:
     """Share of μ² of each of so many visits."""
     if visits == 1:
         return (1.0,)
-    shares = TWO if visits == len(TWO) else (1 / visits,) * visits
+    if visits == len(TWO):
+        shares: tuple[float, ...] = TWO
+    else:
+        places = 1 / (visits + BEYOND)
+        shares = (places, *([(1 - places) / (visits - 1)] * (visits - 1)))
     return tuple(share * ROUNDING_DOWN for share in shares)
 
 
