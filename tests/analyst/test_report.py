@@ -347,11 +347,12 @@ def test_what_is_not_clear_is_told_once():
     )
     text = Page(report(found)).text
     assert text.count("No clear difference in days goes with") == 1
-    assert text.count("Each additional 0.1 of x") == np.count_nonzero(
+    assert text.count("being 1 instead of 0 goes with") == np.count_nonzero(
         np.prod(found.interval(0.9, "contrast"), axis=1) > 0
     )
     [size, low, high] = re.search(
-        r"of x0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)", text
+        r"x0 being 1 instead of 0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)",
+        text,
     ).groups()
     assert float(low) < float(size) < float(high)
 

@@ -54,6 +54,11 @@ class Comparison:
         return _word(self.bottom), _word(self.top)
 
     @property
+    def is_zero_to_one(self) -> bool:
+        """Whether 0 and 1 are compared, as of answers and shares: no step of that says more."""
+        return self.ends == ("0", "1") and self.feature.unit is None
+
+    @property
     def contrast(self) -> str:
         """What is compared, for a label."""
         bottom, top = self.ends

@@ -65,7 +65,7 @@ def _sentence(subject: Subject, compared: Comparison, estimate: charts.Estimate)
     bottom, top = compared.ends
     factor = 1.0
     template = "<b>$name</b> being $top instead of $bottom"
-    if compared.has_slope:
+    if compared.has_slope and not compared.is_zero_to_one:
         low, high = compared.feature.typical or compared.feature.range or (0.0, 1.0)
         factor = compared.step / (high - low)
         template = ("each" if compared.where else "Each") + " additional $step of <b>$name</b>"
