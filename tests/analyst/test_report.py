@@ -351,7 +351,8 @@ def test_what_is_not_clear_is_told_once():
         np.prod(found.interval(0.9, "contrast"), axis=1) > 0
     )
     [size, low, high] = re.search(
-        r"x0 being 1 instead of 0 goes with ([\d.]+) less days \(90 % interval ([\d.]+) to ([\d.]+)\)",
+        r"x0 being 1 instead of 0 goes with ([\d.]+) less days "
+        r"\(90 % interval ([\d.]+) to ([\d.]+)\)",
         text,
     ).groups()
     assert float(low) < float(size) < float(high)

@@ -36,8 +36,9 @@ from tacit.visits.sound import must_be_finite, numbers_follow
 Array = NDArray[np.float64]
 
 TINY = 1e-12
-FLAT = 2.0
-"""Standard deviations of its noise by which a direction may be longer than corrections show it."""
+FLAT = 3.0
+"""Standard deviations of its noise by which a direction may be longer than corrections show it:
+beyond, it is surely flat."""
 
 
 @numbers_follow()
