@@ -206,8 +206,8 @@ def larger_of(first: Opening) -> Array:
     that where noise hides slopes, and by next to nothing where rows tell them.
     """
     answer = first.answer
-    if answer.prior is None:
-        return np.zeros_like(answer.covariance)
+    if answer.prior is None:  # pragma: no cover - a first answer has one
+        raise AssertionError
     kept = np.linalg.solve(answer.prior, answer.covariance).T
     slopes = answer.prior.copy()
     if first.intercept:

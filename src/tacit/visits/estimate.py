@@ -88,7 +88,7 @@ class FirstAnswer:
     residual: float  # expected sd of residuals
     tail: float = 0.0  # root of the variance that a wider bound showed beyond a narrower one
     attenuation: Array | None = None  # (d,): see `attenuation_of`; None where it is next to none
-    prior: Array | None = None  # (d, d): covariance of θ before anything was told, if it is a first
+    prior: Array | None = None  # (d, d): of θ before anything was told; None of later answers
 
 
 def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
