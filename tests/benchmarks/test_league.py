@@ -143,5 +143,4 @@ def test_hindsight_takes_the_best_of_the_grid(league, folder):
 
     best = table.design[table.parts[1]][:, 0] @ table.y[table.parts[1]] / len(table.parts[1])
     entry = league.Competitor("toy", fit, 0.0, (-1.0, float(best), 1.0))
-    found = league.best_of(entry, [(table, holders)], budget)
-    assert found == pytest.approx(0.0, abs=1e-9)
+    assert league.best_of(entry, table, holders, budget) == pytest.approx(0.0, abs=1e-9)
