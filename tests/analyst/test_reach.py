@@ -80,7 +80,7 @@ def test_bounds_grow_without_end_where_noise_is_less_than_rows_leave_unsure():
 def test_bounds_are_as_h_has_them_where_noise_decides(n, epsilon):
     agreed = study(n, visits=10, epsilon=epsilon)
     assert noise_share(agreed) > LEAST_SHARE
-    share = (1 - 1 / 12) / 9
+    share = (1 - 1 / 14) / 9
     usual = REACH * hidden(agreed, share) ** REACH_POWER
     assert residual_reach(agreed, 10) == pytest.approx(np.clip(usual, *REACHES))
 

@@ -19,7 +19,7 @@ from tacit.privacy.sensitivity import Relation, Weights, free_square_weight
 
 TWO = (0.4, 0.6)
 """Shares of two visits: a first answer in the study's own columns, one correction."""
-BEYOND = 2
+BEYOND = 4
 """The first of three visits and more, which asks where values lie, has the share that one of so
 many visits more would have; all others have equal parts. With few visits a smaller share misses
 where values lie, and no later visit makes good for that (docs/visits.md)."""
