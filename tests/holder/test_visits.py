@@ -224,6 +224,22 @@ def test_a_later_visit_needs_the_one_before_and_the_same_budget(tmp_path):
 
 
 @pytest.mark.usefixtures("same_noise")
+def test_a_visit_that_was_paid_by_other_shares_is_not_followed_by_another(tmp_path, monkeypatch):
+    """Of software that gave places more: with today's shares of the rest, all would be too much."""
+    agreed = study(visits=10, planned=(ROWS, ROWS))
+    monkeypatch.setattr(
+        "tacit.study.visits.shares_of", lambda visits: (0.1, *[0.9 / (visits - 1)] * (visits - 1))
+    )
+    tables = [rows(seed) for seed in range(2)]
+    ledgers = [tmp_path / f"{k}.db" for k in range(2)]
+    pairs = zip(tables, ledgers, strict=True)
+    first = [publish(agreed, table, holder="h", ledger=ledger) for table, ledger in pairs]
+    question = next_question(agreed, first)
+    monkeypatch.undo()
+    with pytest.raises(ReleaseError, match=r"noise\.count is impossible"):
+        publish(agreed, tables[0], holder="h", ledger=ledgers[0], question=question)
+
+
 def test_a_holder_that_misses_the_last_visit_still_helps(tmp_path):
     agreed = study(4, (ROWS, ROWS))
     names = ["north", "south"]
