@@ -223,7 +223,6 @@ def test_a_later_visit_needs_the_one_before_and_the_same_budget(tmp_path):
         publish(agreed, rows(), holder="north", ledger=ledger, question=strange)
 
 
-@pytest.mark.usefixtures("same_noise")
 def test_a_visit_that_was_paid_by_other_shares_is_not_followed_by_another(tmp_path, monkeypatch):
     """Of software that gave places more: with today's shares of the rest, all would be too much."""
     agreed = study(visits=10, planned=(ROWS, ROWS))
@@ -240,6 +239,7 @@ def test_a_visit_that_was_paid_by_other_shares_is_not_followed_by_another(tmp_pa
         publish(agreed, tables[0], holder="h", ledger=ledgers[0], question=question)
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_a_holder_that_misses_the_last_visit_still_helps(tmp_path):
     agreed = study(4, (ROWS, ROWS))
     names = ["north", "south"]
