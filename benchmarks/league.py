@@ -1,16 +1,16 @@
 """The league: Tacit beside the strongest published methods, at the same (ε, δ), on public tables.
 
 Every file NAME.csv or NAME.csv.gz of DIR/real is a table of numbers without a header, response
-last; the paper's three sets are taken from DIR where they are there. A fixed random fifth of the
-rows is held out; public ranges are those of the data. Everybody has the same rows, ranges, ε and
-δ = 1e-6, for replacing one row (`replace-one`), with noise calibrated as `benchmarks/competitors`
-says: one holder, ten who publish each for itself (rows dealt out at random), and ten who add up
-securely.
+last; the paper's three sets are taken from DIR where they are there. A random fifth of the rows,
+another in every run, is held out; public ranges are those of the data. Everybody has the same rows,
+ranges, ε and δ = 1e-6, for replacing one row (`replace-one`), with noise calibrated as
+`benchmarks/competitors` says: one holder, ten who publish each for itself (rows dealt out at
+random), and ten who add up securely.
 
-Figures are R² on the rows held out: medians over runs, which differ in the noise. Where a method
-refuses an answer, its line is flat at the middle of the response's range. Means over tables count
-an R² below −1 as −1. `fixed`: one set of hyperparameters for all cells, the paper's where it has
-one. `hindsight`: the best of a grid, chosen on the very rows it is judged by, for competitors.
+Figures are R² on the rows held out: medians over runs, which differ in split and noise. Where a
+method refuses an answer, its line is flat at the middle of the response's range. Means over tables
+count an R² below −1 as −1. `fixed`: one set of hyperparameters for all cells, the paper's where it
+has one. `hindsight`: the best of a grid, chosen on the very rows it is judged by, for competitors.
 Ours is Tacit with ten visits, as a federation has, where the study's rule chooses several, and with
 one where it does not.
 
@@ -35,7 +35,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -130,14 +130,16 @@ class Outcome:
 
 def measure(cell: Cell) -> Outcome:
     """All methods on one cell."""
-    table = table_of(cell.folder, cell.table)
-    holders = table.holders(cell.setting)
+    whole = table_of(cell.folder, cell.table)
+    tables = [replace(whole, split=run) for run in range(cell.runs)]
     budget = Budget(cell.epsilon, DELTA)
+    pairs = [(table, table.holders(cell.setting)) for table in tables]
+    holders = pairs[0][1]
     outcome = Outcome(
         cell=cell,
-        least_squares=table.least_squares,
-        mean_alone=table.mean_alone(holders, budget),
-        mean_floor=table.mean_floor(holders, budget),
+        least_squares=float(np.median([table.least_squares for table in tables])),
+        mean_alone=float(np.median([table.mean_alone(own, budget) for table, own in pairs])),
+        mean_floor=float(np.median([table.mean_floor(own, budget) for table, own in pairs])),
     )
     for entry in (*OURS, *entered()):
         if not entry.enters(holders):
@@ -145,9 +147,9 @@ def measure(cell: Cell) -> Outcome:
         scores = []
         times = []
         refused = 0
-        for run in range(cell.runs):
+        for run, (table, own) in enumerate(pairs):
             begun = time.perf_counter()
-            line = entry.fit(np.random.default_rng([run, 1]), holders, budget, entry.fixed)
+            line = entry.fit(np.random.default_rng([run, 1]), own, budget, entry.fixed)
             times.append(time.perf_counter() - begun)
             scores.append(table.score(line))
             refused += line is None
@@ -156,18 +158,18 @@ def measure(cell: Cell) -> Outcome:
         outcome.seconds[entry.name] = float(np.median(times))
         outcome.refused[entry.name] = refused
         if cell.hindsight and entry.grid:
-            outcome.hindsight[entry.name] = best_of(entry, table, holders, budget)
+            outcome.hindsight[entry.name] = best_of(entry, pairs[:HINDSIGHT_RUNS], budget)
     outcome.judge(TEN_VISITS if ours.chooses_several(holders, budget) else ONE_VISIT)
     return outcome
 
 
-def best_of(entry: Competitor, table: Table, holders: Holders, budget: Budget) -> float:
-    """The best median of a method's grid."""
+def best_of(entry: Competitor, pairs: list[tuple[Table, Holders]], budget: Budget) -> float:
+    """The best median of a method's grid, over some splits."""
     medians = []
     for settings in entry.grid:
         scores = [
-            table.score(entry.fit(np.random.default_rng([run, 2]), holders, budget, settings))
-            for run in range(HINDSIGHT_RUNS)
+            table.score(entry.fit(np.random.default_rng([run, 2]), own, budget, settings))
+            for run, (table, own) in enumerate(pairs)
         ]
         medians.append(float(np.median(scores)))
     return max(medians)

@@ -1,4 +1,4 @@
-"""A table of the league: its rows, split once, and what a line is worth on those held out."""
+"""A table of the league: its rows, a split of them, and what a line is worth on those held out."""
 
 import math
 import sys
@@ -25,16 +25,17 @@ MEANS = 99
 
 @dataclass(frozen=True)
 class Table:
-    """A table, split once."""
+    """A table and one of its splits."""
 
     name: str
     design: Array
     y: Array
+    split: int = 0
 
     @cached_property
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows to fit on, and the fifth held out."""
-        order = np.random.default_rng(2026).permutation(len(self.y))
+        order = np.random.default_rng([2026, self.split]).permutation(len(self.y))
         cut = len(order) // 5
         return order[cut:], order[:cut]
 
