@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from tacit.analyst import visited
 from tacit.analyst.collection import collect
 from tacit.analyst.fit import fit
+from tacit.analyst.frame import DOUBTS
 from tacit.analyst.methods import noise_aware
 from tacit.analyst.methods.method import Settings
 from tacit.analyst.prior import Prior
@@ -206,6 +207,17 @@ def test_a_misled_question_costs_accuracy_not_coverage(off):
         )
         shares.append(held(fit(collect([release], allow_simulated=True))).mean())
     assert np.mean(shares) >= 0.8
+
+
+@pytest.mark.parametrize(("visits", "widths"), [(7, DOUBTS), (8, (1.0,))])
+def test_an_answer_that_corrections_went_into_is_taken_at_its_word(visits, widths):
+    """With eight visits three corrections go into it; with seven it rests on what is usual."""
+    rng = np.random.default_rng(5)
+    agreed = study(4000, 1, visits, 1.0)
+    collection = collect(simulated(agreed, [rows(rng, 4000)], rng), allow_simulated=True)
+    frame = collection.evidence.frame
+    assert frame.prior(Prior.weak(agreed.d)).widths == widths
+    assert frame.prior(Prior.weak(agreed.d), at_its_word=True).widths == (1.0,)
 
 
 def test_visits_tell_more_where_ranges_are_wide():

@@ -27,7 +27,8 @@ LEAST_NOISE = 1e-3
 """Smallest share of a first answer's variance that is taken for noise."""
 DOUBTS = (1.0, 4.0, 16.0)
 """How many times wider than it says the first answer may be as a prior: it rests on what is usual
-of slopes, and intervals are to hold where that is wrong."""
+of slopes, and intervals are to hold where that is wrong. One that corrections went into rests on
+them, and has yielded where they contradict what was before: it is taken at its word."""
 TINY = 1e-12
 SURELY = math.sqrt(1.5)
 """Standard deviations of its noise at which half of what rows hold along a direction counts: noise
@@ -57,6 +58,7 @@ class Frame:
     attenuation: Array | None = None  # (d,): by which X'r per row is too small; None where unknown
     tail: float = 0.0  # logarithm of residuals' variance over that which visits tell
     tail_sd: float = 0.0
+    corrected: bool = False  # whether corrections went into the first answer
     surely: float = SURELY  # sds of noise at which half of X'X counts; 0: it is taken at its word
 
     def between(self, spread: Array, evidence: Evidence) -> Array:
@@ -100,6 +102,7 @@ class Frame:
         inverse = np.linalg.inv(self.map)
         features = self.map.T @ prior.feature_scale @ self.map
         if prior.by_spread:
+            surely = at_its_word or self.corrected
             mean = inverse @ (self.first - self.start)
             apart = 0.0 if between is None else between
             return replace(
@@ -107,7 +110,7 @@ class Frame:
                 mean=mean,
                 covariance=self.doubt() + apart if at_its_word else self.doubt(between),
                 by_spread=False,
-                widths=(1.0,) if at_its_word else DOUBTS,
+                widths=(1.0,) if surely else DOUBTS,
                 feature_scale=features,
             )
         covariance = inverse @ prior.covariance @ inverse.T

@@ -90,6 +90,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
         level=shape.level,
+        corrected=before > 0,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     frame = replace(

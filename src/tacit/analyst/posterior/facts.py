@@ -165,6 +165,7 @@ class FrameFacts(Record):
     attenuation: Vector | None = None  # likewise
     tail: float = 0.0  # likewise
     tail_sd: float = 0.0
+    corrected: bool = False  # likewise
     readings: ReadingsFacts | None = None  # absent from posteriors of before
 
 
