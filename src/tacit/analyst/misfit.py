@@ -46,7 +46,7 @@ their skewness, which nothing tells."""
 TAILED = 0.7
 """How far a coefficient is off, over σ and its error from one row, times what a bound takes off
 residuals beyond what it would off normal ones, over their variance."""
-RECOUNTED = 5.0
+RECOUNTED = 4.0
 FEW = 0.06
 FEW_ROWS = 1000
 """By how much rows that count by what is left of their residuals raise the variance of rows' own
