@@ -4,6 +4,7 @@ Covers `benchmarks/league.py`, `benchmarks/competitors/table.py` and
 `benchmarks/competitors/ours.py`.
 """
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -133,14 +134,29 @@ def test_holders_part_the_rows_that_are_not_held_out(league, folder):
 
 
 def test_hindsight_takes_the_best_of_the_grid(league, folder):
-    table = league.table_of(folder, "made")
-    holders = table.holders("1")
+    """The median over splits of the best setting, not the best of each split."""
+    whole = league.table_of(folder, "made")
+    tables = [dataclasses.replace(whole, split=split) for split in range(3)]
+    pairs = [(table, table.holders("1")) for table in tables]
     budget = league.Budget(1.0, 1e-6)
 
     def fit(rng, holders, budget, settings):
         del rng, holders, budget
         return league.ours.Line(np.array([settings, 0.0, 0.0]))
 
-    best = table.design[table.parts[1]][:, 0] @ table.y[table.parts[1]] / len(table.parts[1])
-    entry = league.Competitor("toy", fit, 0.0, (-1.0, float(best), 1.0))
-    assert league.best_of(entry, table, holders, budget) == pytest.approx(0.0, abs=1e-9)
+    means = (-1.0, *(float(np.mean(table.y[table.parts[1]])) for table in tables), 1.0)
+    medians = [
+        np.median([table.score(league.ours.Line(np.array([mean, 0.0, 0.0]))) for table in tables])
+        for mean in means
+    ]
+    entry = league.Competitor("toy", fit, 0.0, means)
+    best = league.best_of(entry, pairs, budget)
+    assert best == pytest.approx(max(medians), abs=1e-12)
+    assert best < 0
+
+
+def test_every_run_splits_a_table_anew(league, folder):
+    whole = league.table_of(folder, "made")
+    parts = [dataclasses.replace(whole, split=split).parts for split in (0, 0, 1)]
+    assert np.array_equal(parts[0][1], parts[1][1])
+    assert not np.array_equal(parts[0][1], parts[2][1])
