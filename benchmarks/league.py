@@ -28,7 +28,7 @@ visit of planned rows.
 several visits. It releases what that did, number for number, and today's fit reads it. One visit of
 planned rows is what a user would choose otherwise: the gap from there is printed beside.
 
-    python benchmarks/league.py --data DIR [--runs 15] [--processes N] [--quick] [--check]
+    python benchmarks/league.py --data DIR [--runs 35] [--processes N] [--quick] [--check]
 """
 
 import os
@@ -364,7 +364,7 @@ def outcomes_of(cells: list[Cell], processes: int) -> list[Outcome]:
 def main() -> None:
     bench = Bench(__doc__, quick="two runs, tables of at most 1,000 rows, no hindsight")
     bench.option("--data", type=Path, required=True, help="the folder of the tables")
-    bench.option("--runs", type=int, default=15)
+    bench.option("--runs", type=int, default=35)
     bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()
     os.environ |= dict.fromkeys(THREADS, "1")  # of children

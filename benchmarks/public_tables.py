@@ -5,9 +5,10 @@ are stated.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Population:
     name: str
     x: np.ndarray  # (n, p)
     y: np.ndarray
+    intercept: bool = True
 
     @property
     def n(self) -> int:
@@ -39,7 +41,7 @@ class Population:
 
     @cached_property
     def design(self) -> np.ndarray:
-        return np.column_stack([np.ones(self.n), self.x])
+        return np.column_stack([np.ones(self.n), self.x]) if self.intercept else self.x
 
     @cached_property
     def slopes(self) -> np.ndarray:
@@ -55,15 +57,22 @@ class Population:
         """Share of it that another θ gives away."""
         return float(np.sum((self.design @ (theta - self.slopes)) ** 2)) / self.explained
 
+    def centred(self) -> Self:
+        """The same about its means, without an intercept."""
+        x = self.x - self.x.mean(axis=0)
+        return replace(self, x=x, y=self.y - self.y.mean(), intercept=False)
+
     def study(self, way: str, epsilon: float, planned: list[int]) -> Study:
         features = [self._feature(k, way) for k in range(self.x.shape[1])]
-        visits = {} if way == "default" else {"visits": 1}
+        visits = {} if way in {"default", "centred"} else {"visits": 1}
+        reach = 1.0 if self.intercept else float(np.abs(self.y).max())
         return Study.from_document(
             {
                 "name": self.name,
                 "epsilon": epsilon,
                 "delta": 1e-6,
-                "response": {"name": "y", "range": [-1.0, 1.0]},
+                "intercept": self.intercept,
+                "response": {"name": "y", "range": [-reach, reach]},
                 "features": features,
                 "planned_rows": planned,
             }
@@ -72,7 +81,9 @@ class Population:
 
     def _feature(self, k: int, way: str) -> dict[str, object]:
         low = float(self.x[:, k].min())
-        feature: dict[str, object] = {"name": f"x{k}", "range": [low, 1.0]}
+        reach = float(np.abs(self.x[:, k]).max())
+        span = [low, 1.0] if self.intercept else [-reach, reach]
+        feature: dict[str, object] = {"name": f"x{k}", "range": span}
         if way == "typical":
             middle = float(self.x[:, k].mean())
             reach = math.sqrt(3) * float(self.x[:, k].std())

@@ -158,14 +158,17 @@ def _yielded(frame: Frame, pools: Sequence[Pool], opening: Opening) -> Array:
 def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
     """What the covariance of the answer that is a prior lacks, in the frame's columns.
 
-    What the first answer did not expect of flat directions; and, where corrections went into a
-    later answer, what X'X as far as it is sure leaves of them.
+    What the first answer did not expect of slopes that noise hides and, beside an intercept, of
+    flat directions; and, where corrections went into a later answer, what X'X as far as it is sure
+    leaves of them.
     """
     across = np.linalg.inv(frame.map) @ first.map
     shown = frame.told
     seen = across.T @ (shown.gram + FLAT * shown.sd * np.eye(len(shown.gram))) @ across
     own = first.stretch.covariance
-    lacking = unexpected_of(own, first.stretch.known.gram, seen) + larger_of(first)
+    lacking = larger_of(first)
+    if first.intercept:
+        lacking = lacking + unexpected_of(own, first.stretch.known.gram, seen)
     if max(len(talk) for talk in talks) > 1:
         step = step_of(first, talks)
         size = step.pool.rows * step.rate / frame.rate
