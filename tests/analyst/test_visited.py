@@ -122,6 +122,32 @@ def test_a_flat_direction_may_be_longer_than_it_was_shown(monkeypatch):
     assert doubts[0] < 0.99 * doubts[1]
 
 
+@pytest.mark.parametrize(("intercept", "least"), [(True, 1.5), (False, 1.0)])
+def test_flat_directions_are_doubted_beside_an_intercept_alone(monkeypatch, intercept, least):
+    """Two columns that hardly differ: what was taken for longer than it is adds to that doubt."""
+    rng = np.random.default_rng(5)
+    table = rows(rng, 6000)
+    table[:, 1] = table[:, 0] + 0.02 * rng.normal(size=len(table))
+    agreed = study(6000, intercept=intercept)
+    release = simulate(agreed, table, np.random.default_rng(1), holder="north")
+    doubts = []
+    for added in (True, False):
+        if not added:
+            monkeypatch.setattr(visited, "unexpected_of", lambda own, *_: np.zeros_like(own))
+        frame = collect([release], allow_simulated=True).evidence.frame
+        along = np.linalg.solve(frame.map, apart_of(agreed.d))
+        doubts.append(along @ np.linalg.solve(frame.unexpected, along))
+    assert doubts[1] >= least * doubts[0]
+    assert intercept or doubts[0] == doubts[1]
+
+
+def apart_of(d):
+    """The direction in which the first two features differ."""
+    apart = np.zeros(d)
+    apart[d - 3 : d - 1] = 1.0, -1.0
+    return apart
+
+
 def test_the_mean_takes_what_rows_hold_at_its_word_and_intervals_do_not():
     """Steps divided by what is told for sure go too far: the mean is another fit's, widths not."""
     release = simulate(

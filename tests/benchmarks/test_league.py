@@ -160,3 +160,8 @@ def test_every_run_splits_a_table_anew(league, folder):
     parts = [dataclasses.replace(whole, split=split).parts for split in (0, 0, 1)]
     assert np.array_equal(parts[0][1], parts[1][1])
     assert not np.array_equal(parts[0][1], parts[2][1])
+
+
+def test_tables_of_many_rows_have_a_third_of_the_runs(league):
+    assert [league.runs_of(rows, 35) for rows in (500, 5000, 5001)] == [35, 35, 11]
+    assert league.runs_of(50_000, 2) == 2
