@@ -20,14 +20,14 @@ altogether, and so does a margin, that is all cells with one level of one factor
 and ε, together, whose error is several times smaller.
 
 Known exceptions, in which both shares may be above the band where nine summaries of ten warn (the
-99 % limits of the share that does reach that), and neither below it: where the noise of Σe² = y'y − 2θ'z + θ'Sθ,
-summed over J holders, is as large as Σe² itself, the releases give no more than an upper bound of
-the residual variance, and predictive intervals cover 93 to 99.8 %. So it is with 100 holders of 200
-rows at ε = 0.2, and for a response that fills little of its range (the heavy-tailed design) also
-with 10 holders there, and with 100 at ε = 1 where d ≤ 5. Under add-remove y'y has more noise, and
-the same befalls 10 holders, and one with heavy tails, at ε = 0.2, and 100 with heavy tails at ε = 1
-at any d. With 100 holders, ε = 0.2 and d ≥ 10 slopes too are little but their prior, and cover 92
-to 99 %.
+99 % limits of the share that does reach that), and neither below it: where the noise of
+Σe² = y'y − 2θ'z + θ'Sθ, summed over J holders, is as large as Σe² itself, the releases give no more
+than an upper bound of the residual variance, and predictive intervals cover 93 to 99.8 %. So it is
+with 100 holders of 200 rows at ε = 0.2, and for a response that fills little of its range (the
+heavy-tailed design) also with 10 holders there, and with 100 at ε = 1 where d ≤ 5. Under add-remove
+y'y has more noise, and the same befalls 10 holders, and one with heavy tails, at ε = 0.2, and 100
+with heavy tails at ε = 1 at any d. With 100 holders, ε = 0.2 and d ≥ 10 slopes too are little but
+their prior, and cover 92 to 99 %.
 
 More rows, fewer holders, a narrower range of the response or a larger ε would help, and nothing
 else: the noise of J releases adds up.
