@@ -78,6 +78,7 @@ NEW_ROWS = 400
 PROBABILITY = 0.9
 CONFIDENCE = 0.99
 FEW_COLUMNS = 5
+"""Columns up to which 100 holders hide the residual variance at ε = 1 under replace-one."""
 WARNED = 0.9
 """Share of runs of an excepted cell in which the summary must warn."""
 
