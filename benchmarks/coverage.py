@@ -77,6 +77,8 @@ METHODS = ("noise-aware", "exact-fixed-s")
 NEW_ROWS = 400
 PROBABILITY = 0.9
 CONFIDENCE = 0.99
+ALIKE = 1e-9
+"""Spread of shares below which they are one, up to rounding."""
 FEW_COLUMNS = 5
 """Columns up to which 100 holders hide the residual variance at ε = 1 under replace-one."""
 WARNED = 0.9
@@ -168,9 +170,9 @@ class Share:
 
     @classmethod
     def of(cls, values: list[float]) -> "Share":
-        spread = float(np.std(values, ddof=1)) or math.sqrt(
-            PROBABILITY * (1 - PROBABILITY)
-        )  # few fits may all cover alike
+        spread = float(np.std(values, ddof=1))
+        if spread < ALIKE:  # few fits may all cover alike
+            spread = math.sqrt(PROBABILITY * (1 - PROBABILITY))
         return cls(float(np.mean(values)), spread / math.sqrt(len(values)), len(values))
 
     @property
