@@ -13,8 +13,8 @@ line may move: how much more it takes than off normal residuals the releases tel
 And the first answer, which corrections have for a prior, expects an axis to explain the less, the
 less variance rows have on it. Where corrections find less variance than it took there to be, slopes
 may be larger than it expected, and it pulls them to 0 (`pull_of`). Without an intercept nothing is
-added for that: intervals of public tables about their means hold what they say without it, and more
-with it (`benchmarks/real_tables.py --ways centred`). Slopes may be larger, too, where nobody can
+added for that: intervals of public tables about their means hold what they say without it
+(`benchmarks/real_tables.py --ways centred`). Slopes may be larger, too, where nobody can
 tell, for noise hides both a slope and what its column has in common with others: columns of tables
 often go together, and slopes are then larger than the response lets expect (`larger_of`).
 """
