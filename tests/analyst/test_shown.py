@@ -37,7 +37,10 @@ def flat():
 
 
 def test_what_was_expected_counts_as_it_says_where_it_is_right():
-    """40 matrices about what was expected: the sd told is that of the error, within a tenth."""
+    """40 matrices about what was expected: the sd told is that of the error, or up to 15 % more.
+
+    Fifteen entries tell the factor, which is never below 1, with an error.
+    """
     rng = np.random.default_rng(2)
     errors = []
     told = []
@@ -46,7 +49,7 @@ def test_what_was_expected_counts_as_it_says_where_it_is_right():
         shown = shown_of(known(SD), seen(truth, rng), LEVEL)
         errors.append(np.diag(shown.gram - LEVEL * truth))
         told.append(shown.sd)
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.mean(told), rel=0.1)
+    assert 0.85 < np.sqrt(np.mean(np.square(errors))) / np.mean(told) < 1.05
     assert np.mean(told) < 0.8 * SD
 
 
@@ -59,7 +62,15 @@ def test_flat_directions_that_nobody_expected_are_shown():
         shown = shown_of(known(0.05), seen(truth, rng), LEVEL)
         along.append(np.diag(axes.T @ shown.gram @ axes)[:2])
         assert shown.sd < 1.1 * SD
-    assert np.mean(along) < 0.15
+    assert np.mean(along) < 0.17
+
+
+def test_columns_that_lost_unlike_shares_are_not_taken_for_such_as_go_together():
+    """Their entries on the diagonal are not as expected, those beside it are."""
+    truth = np.diag([0.5, 0.6, 0.7, 1.3, 1.4, 1.5])
+    rng = np.random.default_rng(5)
+    sds = [shown_of(known(0.05), seen(truth, rng), LEVEL).sd for _ in range(20)]
+    assert np.mean(sds) < 0.7 * SD
 
 
 def test_no_direction_is_taken_for_shorter_than_a_tenth_of_its_noise():

@@ -42,9 +42,6 @@ LOST = 0.17
 LOST_BEYOND = 0.1
 """How far a slope is off, over σ and its error from one row, were all of a column's spread lost to
 rows near the radius; and by how much more where the public range reaches far beyond it."""
-CUT = 0.1
-"""How far the intercept is off, over the root mean square of what is cut off normal residuals: by
-their skewness, which nothing tells."""
 TAILED = 0.7
 """How far a coefficient is off, over σ and its error from one row, times what a bound takes off
 residuals beyond what it would off normal ones, over their variance."""
@@ -120,8 +117,6 @@ def misfit_of(study: Study, places: Sequence[Places], question: Question, told: 
     inverse = np.linalg.inv(told.map)
     variance = told.residual**2
     covariance = np.zeros((study.d, study.d))
-    if study.intercept:
-        covariance[0, 0] = CUT**2 * variance * taken(question.bound / told.residual)
     inner = _steady(told.gram, told.seen_sd)
     errors = told.map @ inner @ told.map.T  # of slopes, from one row
     for place, square in shifts_of(study, places, question, told).items():

@@ -5,7 +5,9 @@ along a direction that noise makes look short would go far. But rows of real tab
 where nothing usual is, and what was expected is then surer of itself than it should be. A direction
 that is taken for longer than it is gets steps that are too short, and seems to be known. So widths
 rest on another weighing: the variance of what was expected is raised by the factor that makes the
-corrections' own X'X most likely, over its d(d + 1)/2 entries; 1 where columns are as expected.
+corrections' own X'X most likely, over its d(d − 1)/2 entries off the diagonal; 1 where columns are
+as expected. What columns have in common shows there. On the diagonal there is, too, what each lost
+as rows were shrunk, which is not the same of all where rows lie far out.
 """
 
 import math
@@ -57,7 +59,7 @@ def shown_of(known: Known, seen: Shown, level: float) -> Shown:
 
 def _factor(apart: Array, variance: Array, noise: Array) -> float:
     """By what the variance is most likely too small, where entries lie so far `apart`."""
-    upper = np.triu_indices(len(apart))
+    upper = np.triu_indices(len(apart), 1)
     wholes = noise[upper] + FACTORS[:, None] * variance[upper]
     scores = -0.5 * np.sum(np.log(wholes) + apart[upper] ** 2 / wholes, axis=1)
     return float(FACTORS[int(np.argmax(scores))])
