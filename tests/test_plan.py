@@ -334,6 +334,21 @@ def test_imagined_rows_are_as_public_tables_are_in_the_middle():
     assert_allclose(days.std(), 0.25, rtol=0.1)
 
 
+def test_without_an_intercept_imagined_rows_lie_about_zero():
+    """As they do in public tables less their means, where responses fill less of a range, too."""
+    features = [{"name": f"x{k}", "range": [-1, 1]} for k in range(3)]
+    response = {"name": "y", "range": [-1, 1]}
+    spreads = []
+    for intercept in (True, False):
+        study = study_of(features=features, response=response, intercept=intercept)
+        table, _ = imagined_rows(study, Guess(), np.random.default_rng(0), 20_000)
+        spreads.append(table["y"].std())
+    rows = np.array([table[f"x{k}"] for k in range(3)])
+    assert_allclose(rows.mean(axis=1), 0.0, atol=0.01)
+    assert_allclose(rows.std(axis=1), 0.55 / np.sqrt(3), rtol=0.1)
+    assert_allclose(spreads, [0.27, 0.22], rtol=0.03)
+
+
 def test_a_feature_of_0_to_1_is_planned_as_answers():
     """Unless a fill is stated; its slope is known far better than that of a number would be."""
     features = [{"name": "smokes", "range": [0, 1]}, {"name": "bmi", "range": [15, 50]}]

@@ -234,7 +234,7 @@ class Plan:
         ends = [np.ones_like(middle)]
         if self.guess.fill is None:
             for fill, factor in BAND:
-                response_sd = factor * self.guess.response_sd
+                response_sd = factor * self.guess.responding(self.study)
                 guess = replace(self.guess, fill=fill, response_sd=response_sd)
                 posterior = self._imagined(guess).posterior(rows, epsilon)
                 ends.append(widths(posterior, PROBABILITY, "user") / middle)
