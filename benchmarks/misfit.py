@@ -19,7 +19,7 @@ coefficients, and into 86 to 94 % for predictions; in one visit they reach 87 %.
 excepted: long rows count for less there, the relation bends just where they are, and the estimate
 is of another line.
 
-    python benchmarks/misfit.py [--runs 30] [--processes N] [--quick] [--check]
+    python benchmarks/misfit.py [--runs 60] [--processes N] [--quick] [--check]
 """
 
 import math
@@ -227,7 +227,7 @@ def report(bench: Bench, shares: dict[Job, tuple[float, float]], cells: list[Cel
 
 def main() -> None:
     bench = Bench(__doc__, quick="six runs, one holder, two budgets")
-    bench.option("--runs", type=int, default=30)
+    bench.option("--runs", type=int, default=60)
     bench.option("--processes", type=int, default=os.cpu_count())
     options = bench.options()
     os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # of children
