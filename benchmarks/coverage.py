@@ -46,7 +46,6 @@ import itertools
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import repeat
 from multiprocessing import get_context
 
 import numpy as np
@@ -324,10 +323,14 @@ def main() -> None:
     runs = [12 if options.quick else max(2, round(options.runs * design.runs)) for design in chosen]
     forms = ("<9", "<9", "d", "d", "g")
     table = bench.table("cells", dict(zip(FACTORS, forms, strict=True)) | SHOWN)
+    order = sorted(range(len(chosen)), key=lambda place: -chosen[place].cost)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for measured, diagnostics in pool.map(
-            measure, chosen, repeat(epsilons), repeat(asked), runs
-        ):
+        begun = {
+            place: pool.submit(measure, chosen[place], epsilons, asked, runs[place])
+            for place in order
+        }
+        for place in range(len(chosen)):
+            measured, diagnostics = begun[place].result()
             cells |= measured
             clamped += diagnostics.clamped["y"]
             rows += diagnostics.rows

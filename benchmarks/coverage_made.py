@@ -40,6 +40,11 @@ class Design:
             return {2: 48, 5: 36, 10: 24, 20: 12}[self.d]
         return {2: 80, 5: 60, 10: 48, 20: 32}[self.d]
 
+    @property
+    def cost(self) -> int:
+        """What its runs take beside others', roughly: the dearest begin first."""
+        return self.runs * (self.holders + 10) * (self.d + 5)
+
 
 @dataclass(frozen=True)
 class Asked:

@@ -294,8 +294,9 @@ def say_explained(bench: Bench, way: str, every: list[Cover]) -> None:
         f"{way}: the table's R² lies in its interval in {shares[0]} of runs, below it in "
         f"{shares[1]}, above it in {shares[2]}"
     )
-    held = sum(one.mean for one in every) / len(every)
-    bench.say(f"{way}: the table's mean response lies in its interval in {held:.0%} of runs")
+    if way != "centred":  # where it is 0, for certain
+        held = sum(one.mean for one in every) / len(every)
+        bench.say(f"{way}: the table's mean response lies in its interval in {held:.0%} of runs")
 
 
 def say_vague(bench: Bench, way: str, every: list[Cover]) -> None:
