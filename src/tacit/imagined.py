@@ -41,7 +41,7 @@ less in proportion, and of one there is none."""
 ONES = 0.2
 """Share of ones of a feature whose range is 0 to 1: on public tables it is nearly always an answer
 of yes or no, which spreads two and a half times as far as a number that fills half of it."""
-RESPONSE_SD = 0.27
+RESPONSE_SD = 0.28
 RESPONSE_SD_ABOUT_ZERO = 0.22
 """Sd of the response in half its range, with an intercept and without: 0.42 and 0.34 in the middle
 of nine public tables, 0.30 and 0.20 of 61 that were drawn."""
