@@ -43,8 +43,8 @@ ONES = 0.2
 of yes or no, which spreads two and a half times as far as a number that fills half of it."""
 RESPONSE_SD = 0.28
 RESPONSE_SD_ABOUT_ZERO = 0.22
-"""Sd of the response in half its range, with an intercept and without: 0.42 and 0.34 in the middle
-of nine public tables, 0.30 and 0.20 of 61 that were drawn."""
+"""Sd of the response in half its range, with an intercept and without: such that intervals of
+public tables are as wide as planned in the middle (benchmarks/real_tables.py)."""
 MOST_EXTREME = 1e-6
 """Rate, over the response's range, below which no constant is looked for."""
 HALVINGS = 60
