@@ -8,7 +8,7 @@ variance, in equal parts where X'X is not yet known: in standard deviations of c
 *variance*: mean square of a table's least-squares slopes over that; *correlation*: root mean square
 of its columns'. *beyond* N: share of slopes beyond 1.645 times √N of what is expected, which is a
 tenth where slopes have N times the variance and a normal law. Intervals allow for N = 3
-(`analyst/misfit.py`, `LARGER`) where noise hides slopes.
+(`analyst/sizes.py`, `LARGER`) where noise hides slopes.
 
 Bar (--check): over all tables at most 12 % of slopes lie beyond with N = 3.
 
@@ -22,7 +22,7 @@ import numpy as np
 from frame import Bench
 from public_tables import Population, load
 
-from tacit.analyst.misfit import LARGER
+from tacit.analyst.sizes import LARGER
 from tacit.visits.estimate import UNEXPLAINED
 
 TIMES = (1.0, 2.0, 1 + LARGER, 5.0)

@@ -27,6 +27,7 @@ from tacit.analyst.misfit import (
     times_levels,
     unexpected_of,
 )
+from tacit.analyst.sizes import Sizes
 from tacit.release.question import Question
 from tacit.simulation import simulate, simulate_visits
 from tacit.visits.opening import first_opening
@@ -288,7 +289,7 @@ def test_slopes_may_be_larger_than_expected_where_noise_hides_them(count, least,
     release = simulate(agreed, table, rng, holder="h")
     first = first_opening(agreed, [release])
     turn = first.stretch.map
-    larger = turn @ larger_of(first) @ turn.T
+    larger = turn @ larger_of(first, 2.0) @ turn.T
     share = np.diag(larger)[1:] / np.diag(first.answer.prior)[1:]
     assert np.all((share >= least) & (share <= most))
     assert larger[0, 0] <= 0.02 * first.answer.prior[0, 0]
@@ -319,5 +320,5 @@ def test_slopes_of_columns_that_go_together_are_held_where_noise_hides_them(monk
         return sum(int(np.sum((low <= slopes) & (slopes <= high))) for low, high in ends)
 
     assert held() >= 38
-    monkeypatch.setattr("tacit.analyst.misfit.LARGER", 0.0)
+    monkeypatch.setattr(visited, "sizes_of", lambda *_: Sizes(larger=0.0))
     assert held() < 34

@@ -16,7 +16,8 @@ may be larger than it expected, and it pulls them to 0 (`pull_of`). Without an i
 added for that: intervals of public tables about their means hold what they say without it
 (`benchmarks/real_tables.py --ways centred`). Slopes may be larger, too, where nobody can
 tell, for noise hides both a slope and what its column has in common with others: columns of tables
-often go together, and slopes are then larger than the response lets expect (`larger_of`).
+often go together, and slopes are then larger than the response lets expect (`larger_of`; by how
+much, `sizes.py`).
 """
 
 import math
@@ -59,10 +60,6 @@ NEAR = 0.2
 FAR = 0.3
 """Usual ℓ of a column whose public range reaches far beyond the radius: it grows with the square of
 the share of the range that lies there."""
-LARGER = 2.0
-"""By how much the variance of slopes may exceed what the first answer expects of them, over that:
-of nine public tables a quarter of slopes lies beyond 1.645 of the standard deviations that are
-expected, and a tenth beyond those of three times the variance (`benchmarks/usual_slopes.py`)."""
 ROOTS = (np.arange(60) + 0.5) / 60
 SHARES = ROOTS**2
 """Values of ℓ that are weighed against each other, closer to each other the smaller they are."""
@@ -195,11 +192,11 @@ def unexpected_of(first: Array, taken_for: Array, gram: Array) -> Array:
     return unexpected
 
 
-def larger_of(first: Opening) -> Array:
+def larger_of(first: Opening, larger: float) -> Array:
     """Covariance that slopes larger than expected add to a first answer's, in mapped columns.
 
     Expected of slopes is the variance P, and the first answer has the covariance C. Were they to
-    have `LARGER` times P beyond it, the answer would be off by a further `LARGER`·CP⁻¹C: by all of
+    have `larger` times P beyond it, the answer would be off by a further `larger`·CP⁻¹C: by all of
     that where noise hides slopes, and by next to nothing where rows tell them.
     """
     answer = first.answer
@@ -210,8 +207,8 @@ def larger_of(first: Opening) -> Array:
     if first.intercept:
         slopes[0, 0] = 0.0
     back = np.linalg.inv(first.stretch.map)
-    larger: Array = LARGER * back @ kept @ slopes @ kept.T @ back.T
-    return larger
+    beyond: Array = larger * back @ kept @ slopes @ kept.T @ back.T
+    return beyond
 
 
 def pull_of(covariance: Array, prior: Array, unexpected: Array) -> Array:

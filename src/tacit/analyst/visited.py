@@ -9,6 +9,7 @@ it shares with the rest, and where the rest contradicts it (`visits/conflict.py`
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from tacit.analyst.misfit import Told, larger_of, misfit_of, unexpected_of
 from tacit.analyst.readings import Readings
 from tacit.analyst.scatter import scatter_of
 from tacit.analyst.shown import seen_of, shown_of
+from tacit.analyst.sizes import Sizes, sizes_of
 from tacit.analyst.streams import Batches
 from tacit.analyst.tails import excess_of, line_of, longer_of, readings_of
 from tacit.errors import ReleaseError
@@ -53,22 +55,20 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
             f"the study has {study.visit_count} visits, and these are first answers: ask the next "
             "question of them (`tacit next`), and fit what holders answer to it"
         )
-    opening, before = opening_of(study, given, correction=latest - 1)
-    talks = [talk[before:] for talk in talks if len(talk) > before]
-    whole_talk = next(talk for talk in talks if len(talk) == latest - before)
+    first, opening, early, late, sizes = _openings(study, given, correction=latest - 1)
+    whole_talk = max(late, key=len)
     last = whole_talk[-1].question
     start = last.start
     matrix = last.matrix
     inverse = np.linalg.inv(matrix).astype(float)
-    first = first_opening(study, given)
     scatter = scatter_of(first, [release.answers[0] for release in given])
     across = inverse @ first.map
     turn = inverse @ opening.map  # the question's columns are those of the first answer, or near
     whole = np.linalg.solve(opening.question.matrix, matrix).astype(float)
     known = opening.answer.seen.mapped(whole)
-    shape = _shape(talks, opening, known, inverse)
+    shape = _shape(late, opening, known, inverse)
     visits = []
-    for talk in talks:
+    for talk in late:
         answers = talk[1:]
         if not answers:
             continue
@@ -90,7 +90,7 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
         whole=float(rows @ [each.whole for each in visits] / rows.sum()),
         rate=rate,
         level=shape.level,
-        corrected=before > 0,
+        corrected=max(map(len, early)) > 1,
         readings=Readings.of(opening, [answer.question for answer in whole_talk[1:]], visits),
     )
     frame = replace(
@@ -102,9 +102,9 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     shown = shown_of(known, seen, shape.level)
     frame = replace(frame, shown=rate * shown.gram, shown_sd=rate * shown.sd)
     places = [each.visit.places for each in given if each.visit and each.visit.places]
-    lacking = _unexpected(frame, first, [release.answers[: 1 + before] for release in given])
+    lacking = _unexpected(frame, first, early, sizes)
     frame = replace(frame, unexpected=lacking)
-    line = line_of(frame, opening, talks)
+    line = line_of(frame, opening, late)
     readings = readings_of([release.answers for release in given], line)
     told = Told.of(last, shape, seen, rows=float(rows.sum()), excess=excess_of(readings))
     misfit = misfit_of(study, places, last, told)
@@ -116,6 +116,26 @@ def evidence_of(study: Study, releases: Sequence[Release | Batches]) -> Evidence
     must_be_finite(frame.doubt(), np.linalg.inv(frame.doubt()))
     must_be_finite(evidence.grams, evidence.moments, evidence.moment_sd, inverse)
     return evidence
+
+
+class _Openings(NamedTuple):
+    first: Opening  # the first answer
+    opening: Opening  # what the last corrections follow
+    early: Sequence[Sequence[Answer]]  # talks up to it
+    late: Sequence[Sequence[Answer]]  # talks from it on
+    sizes: Sizes
+
+
+def _openings(study: Study, given: Sequence[Release], correction: int) -> _Openings:
+    """What last corrections follow, and slopes as large as all visits tell that they are."""
+    opening, before = opening_of(study, given, correction)
+    early = [release.answers[: 1 + before] for release in given]
+    late = [release.answers[before:] for release in given if len(release.answers) > before]
+    sizes = sizes_of(first_opening(study, given), opening, early, late)
+    if sizes.factor != 1:
+        opening, _ = opening_of(study, given, correction, slopes=sizes.factor)
+    first = first_opening(study, given, slopes=sizes.factor)
+    return _Openings(first, opening, early, late, sizes)
 
 
 def _shape(
@@ -155,7 +175,9 @@ def _yielded(frame: Frame, pools: Sequence[Pool], opening: Opening) -> Array:
     return yielded(pool, frame.covariance, mean, residual, opening.reach)
 
 
-def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]]) -> Array:
+def _unexpected(
+    frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]], sizes: Sizes
+) -> Array:
     """What the covariance of the answer that is a prior lacks, in the frame's columns.
 
     What the first answer did not expect of slopes that noise hides and, beside an intercept, of
@@ -166,9 +188,10 @@ def _unexpected(frame: Frame, first: Opening, talks: Sequence[Sequence[Answer]])
     shown = frame.told
     seen = across.T @ (shown.gram + FLAT * shown.sd * np.eye(len(shown.gram))) @ across
     own = first.stretch.covariance
-    lacking = larger_of(first)
+    lacking = larger_of(first, sizes.larger)
     if first.intercept:
-        lacking = lacking + unexpected_of(own, first.stretch.known.gram, seen)
+        flat = unexpected_of(own, first.stretch.known.gram, seen)
+        lacking = lacking + sizes.flat * flat
     if max(len(talk) for talk in talks) > 1:
         step = step_of(first, talks)
         size = step.pool.rows * step.rate / frame.rate

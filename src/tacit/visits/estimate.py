@@ -54,6 +54,7 @@ class Expected:
     response: float  # sd of the response
     doubt: float  # sd of the mean response
     intercept: bool
+    slopes: float = 1.0  # variance of slopes over what is usual
 
     def gram(self) -> Known:
         """X'X per row, and the variance of its entries."""
@@ -102,7 +103,7 @@ def first_answer(pool: Pool, expected: Expected) -> FirstAnswer:
     response = expected.response
     first = int(expected.intercept)
     prior = np.eye(d) * min(response**2, expected.doubt**2 + LEAST * response**2)
-    explained = (1 - UNEXPLAINED) * response**2
+    explained = expected.slopes * (1 - UNEXPLAINED) * response**2
     prior[first:, first:] = (axes * (explained / roots.sum() / roots)) @ axes.T
     residual = UNEXPLAINED * response**2
     rate = cut_of(response, pool.bound).rate

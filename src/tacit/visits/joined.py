@@ -61,7 +61,7 @@ def shape_of(
     these say: it is weighed against the one that was expected.
     """
     pools = alike(pools)
-    average = _average(pools)
+    average = average_of(pools)
     level = level_of(average, intercept=intercept)
     told = known.told(average, level)
     rows = average.rows
@@ -167,7 +167,7 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     only their noise is averaged.
     """
     pools = alike(pools)
-    average = _average(pools)
+    average = average_of(pools)
     gram = average.rows * shape.gram
     gram_sd = average.rows * shape.gram_sd
     level = shape.level
@@ -208,7 +208,7 @@ def joined(pools: Sequence[Pool], apart: Sequence[Array], shape: Shape) -> Joine
     )
 
 
-def _average(pools: Sequence[Pool]) -> Pool:
+def average_of(pools: Sequence[Pool]) -> Pool:
     """The last of several visits, with X'X averaged over all of them."""
     precisions = [1 / pool.gram_sd**2 for pool in pools]
     total = math.fsum(precisions)

@@ -101,20 +101,30 @@ def reopened_after(study: Study) -> int:
     return REOPENED
 
 
-def opening_of(study: Study, releases: Sequence[Release], correction: int) -> tuple[Opening, int]:
+def opening_of(
+    study: Study, releases: Sequence[Release], correction: int, slopes: float = 1.0
+) -> tuple[Opening, int]:
     """The opening that a correction, counted from 1, has; and how many come before it."""
-    opening = first_opening(study, releases)
+    opening = first_opening(study, releases, slopes)
     before = reopened_after(study)
     if not 0 < before < correction:
         return opening, 0
     return reopened(opening, [release.answers[: 1 + before] for release in releases]), before
 
 
-def first_opening(study: Study, releases: Sequence[Release]) -> Opening:
-    """The first answer of all holders together."""
+def first_opening(study: Study, releases: Sequence[Release], slopes: float = 1.0) -> Opening:
+    """The first answer of all holders together.
+
+    `slopes` is the variance that they are given over what is usual. The map, and what residuals are
+    expected to be, stay those that questions were made of.
+    """
     answers = [release.answers[0] for release in releases]
     pool = together([Pool.of(answer) for answer in answers])
-    answer = first_answer(pool, _expected(study, releases, pool))
+    expected = _expected(study, releases, pool)
+    answer = first_answer(pool, expected)
+    if slopes != 1:
+        weighed = first_answer(pool, replace(expected, slopes=slopes))
+        answer = replace(weighed, residual=answer.residual)
     return Opening(
         question=answers[0].question,
         rate=cut_of(answer.response, pool.bound).rate,
