@@ -141,7 +141,7 @@ def together_of(first: Opening, told: Sequence[Products]) -> float:
     usual = (CORRELATION**2 * np.outer(squares, squares))[pairs]
     wholes = 1 / precision + np.exp(LOGS)[:, None] * usual
     scores = -0.5 * np.sum(np.log(wholes) + (weighed / precision) ** 2 / wholes, axis=1)
-    return math.exp(float(_weights(scores, TOGETHER_DOUBT) @ LOGS))
+    return float(_weights(scores, TOGETHER_DOUBT) @ np.exp(LOGS))
 
 
 def _prior(first: Opening) -> Array:
