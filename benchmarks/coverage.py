@@ -33,8 +33,8 @@ More rows, fewer holders, a narrower range of the response or a larger ε would 
 else: the noise of J releases adds up.
 
 With `--visits V` the same rows are asked V times (docs/visits.md), their number is planned, the
-band is 87–93 %, and no cell is excepted. With ten visits seven of 120 miss it, all of 100 holders
-at ε = 0.2, which are exceptions of one visit, too.
+band is 87–93 %, and no cell is excepted. With ten visits one of 120 misses it, of 100 holders at
+ε = 0.2, which is an exception of one visit, too.
 
     python benchmarks/coverage.py [--quick] [--check] [--relation replace-one|add-remove]
         [--runs 1.0] [--workers 1] [--visits 1] [--holders 1 10 100]
