@@ -57,8 +57,7 @@ class Sizes(NamedTuple):
 def sizes_of(first: Opening, opening: Opening, early: Talks, late: Talks) -> Sizes:
     """What visits tell: early corrections follow the first answer, late ones the opening.
 
-    Nothing without an intercept: intervals of public tables about their means hold what they say
-    without it, and 2 points less with it.
+    Nothing without an intercept: intervals of public tables about their means held less with it.
     """
     if not first.intercept:
         return Sizes()

@@ -131,10 +131,11 @@ def _openings(study: Study, given: Sequence[Release], correction: int) -> _Openi
     opening, before = opening_of(study, given, correction)
     early = [release.answers[: 1 + before] for release in given]
     late = [release.answers[before:] for release in given if len(release.answers) > before]
-    sizes = sizes_of(first_opening(study, given), opening, early, late)
+    first = first_opening(study, given)
+    sizes = sizes_of(first, opening, early, late)
     if sizes.factor != 1:
+        first = first_opening(study, given, slopes=sizes.factor)
         opening, _ = opening_of(study, given, correction, slopes=sizes.factor)
-    first = first_opening(study, given, slopes=sizes.factor)
     return _Openings(first, opening, early, late, sizes)
 
 
